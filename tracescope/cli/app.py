@@ -1,0 +1,45 @@
+"""The ``tracescope`` command: collects the command modules and turns refusals into exit codes."""
+
+import sys
+
+import click
+
+from tracescope.core.errors import TraceError
+
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+
+COMMANDS: tuple[click.Command, ...] = ()
+"""Every subcommand; a new one is one module and one entry here."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def tracescope() -> None:
+    """See why LLM decoding is as slow as it is."""
+
+
+for command in COMMANDS:
+    tracescope.add_command(command)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; refusals go to stderr as at most three lines."""
+    try:
+        result = tracescope.main(arguments, prog_name="tracescope", standalone_mode=False)
+    except TraceError as error:
+        for line in error.lines():
+            click.echo(line, err=True)
+        return EXIT_REFUSED
+    except click.ClickException as error:
+        click.echo(f"tracescope: {error.format_message()}", err=True)
+        return EXIT_REFUSED
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    return int(result) if isinstance(result, int) else 0
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(sys.argv[1:]))

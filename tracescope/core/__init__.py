@@ -1,0 +1,1 @@
+"""The trace model and the decode arithmetic. Numpy only."""

@@ -1,0 +1,88 @@
+"""The only place that formats numbers for people. Decimal units; a missing value is an em dash, never 0."""
+
+MISSING = "—"
+_SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def _scaled(value: float, unit: str) -> str:
+    for factor, prefix in _SI:
+        if abs(value) >= factor * 0.99995:
+            digits = 2 if factor >= 1e9 else 1
+            return f"{value / factor:.{digits}f} {prefix}{unit}"
+    return f"{value:.0f} {unit}"
+
+
+def size(count: float | None) -> str:
+    """Bytes: one decimal under 1 GB, two above (``268.4 MB``, ``15.01 GB``)."""
+    return MISSING if count is None or count < 0 else _scaled(count, "B")
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """Bandwidth: ``3.35 TB/s``, ``864.0 GB/s``."""
+    if bytes_per_s is None:
+        return MISSING
+    if bytes_per_s >= 0.9995e12:
+        return f"{bytes_per_s / 1e12:.2f} TB/s"
+    return f"{bytes_per_s / 1e9:.1f} GB/s"
+
+
+def flops(count: float | None) -> str:
+    """FLOPs: ``1.07 GFLOP``."""
+    return MISSING if count is None or count < 0 else _scaled(count, "FLOP")
+
+
+def micros(ns: float | None) -> str:
+    """Microseconds with one decimal and no unit, for columns that carry it in the head (``98.4``)."""
+    return MISSING if ns is None else f"{ns / 1e3:,.1f}"
+
+
+def millis(ns: float | None) -> str:
+    """Milliseconds with three decimals and no unit (``8.600``)."""
+    return MISSING if ns is None else f"{ns / 1e6:,.3f}"
+
+
+def duration(ns: float | None) -> str:
+    """A duration in the unit that suits it: ``812 ns``, ``98.4 µs``, ``8.600 ms``, ``1.234 s``."""
+    if ns is None:
+        return MISSING
+    size_ns = abs(ns)
+    if size_ns < 1e3:
+        return f"{ns:.0f} ns"
+    if size_ns < 999_950:
+        return f"{ns / 1e3:.1f} µs"
+    if size_ns < 999_999_500:
+        return f"{ns / 1e6:.3f} ms"
+    return f"{ns / 1e9:,.3f} s"
+
+
+def signed_duration(ns: float | None) -> str:
+    """A difference, always with its sign: ``+18.3 µs``."""
+    if ns is None:
+        return MISSING
+    return ("+" if ns >= 0 else "−") + duration(abs(ns))
+
+
+def signed_micros(ns: float | None) -> str:
+    """A difference in µs without its unit: ``+18.3``."""
+    if ns is None:
+        return MISSING
+    return ("+" if ns >= 0 else "−") + f"{abs(ns) / 1e3:,.1f}"
+
+
+def energy(joules: float | None) -> str:
+    """Energy: ``4.902 J``, ``51.6 mJ``."""
+    if joules is None:
+        return MISSING
+    if abs(joules) >= 1:
+        return f"{joules:.3f} J"
+    return f"{joules * 1e3:.1f} mJ"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share as percent with a space before the sign: ``81 %``."""
+    return MISSING if share is None else f"{share * 100:.{digits}f} %"
+
+
+def count(value: float | None, digits: int = 0) -> str:
+    """A count with thousands commas."""
+    return MISSING if value is None else f"{value:,.{digits}f}"

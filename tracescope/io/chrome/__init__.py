@@ -1,0 +1,1 @@
+"""Chrome trace JSON as Kineto and other writers produce it."""

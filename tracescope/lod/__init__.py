@@ -1,0 +1,1 @@
+"""Levels of detail: the pyramid, folding it to pixels, and picking."""

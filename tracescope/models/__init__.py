@@ -1,0 +1,1 @@
+"""Reads a ModelSpec from a preset or a config.json, and a HardwareSpec from a table."""

@@ -1,0 +1,1 @@
+"""From a RawTrace to a Trace: steps, layers, ops, bytes, dependencies. Pure."""

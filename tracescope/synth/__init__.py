@@ -1,0 +1,1 @@
+"""Makes a Trace from a model, a machine and a workload."""

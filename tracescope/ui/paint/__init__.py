@@ -1,0 +1,1 @@
+"""Pure paint functions: no widgets here, and no arithmetic on events."""

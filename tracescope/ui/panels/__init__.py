@@ -1,0 +1,1 @@
+"""One dock a file, listed in PANELS."""
