@@ -1,0 +1,48 @@
+"""Printing results: one JSON document, or a table for people, on stdout and nothing else there."""
+
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from tracescope.analysis.tables import Cell, Table
+from tracescope.core.errors import printable
+from tracescope.core.units import MISSING
+
+
+def emit_json(document: Any) -> None:
+    """Write one JSON document and a newline to stdout; dataclasses, dicts, lists and numbers are accepted."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+
+
+def emit_table(table: Table, limit: int | None = None) -> None:
+    """Write the titled columns of ``table`` as aligned text, numbers to the right; at most ``limit`` rows."""
+    columns = [c for c in table.columns if c.title]
+    shown = len(table) if limit is None else min(limit, len(table))
+    heads = [f"{c.title} {c.unit}".strip() for c in columns]
+    cells = [[_text(c.cell(i)) for i in range(shown)] for c in columns]
+    widths = [max([len(head), *map(len, column)]) for head, column in zip(heads, cells, strict=True)]
+    left = [any(isinstance(c.cell(i), str) for i in range(min(shown, 50))) for c in columns]
+    for row in [heads, *([column[i] for column in cells] for i in range(shown))]:
+        parts = [
+            text.ljust(width) if flush_left else text.rjust(width)
+            for text, width, flush_left in zip(row, widths, left, strict=True)
+        ]
+        click.echo("  ".join(parts).rstrip())
+    if shown < len(table):
+        click.echo(f"({len(table) - shown:,} more rows; --json lists them all)")
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return MISSING
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, float):
+        return f"{cell:,.4g}"
+    if isinstance(cell, str):
+        return printable(cell)
+    return printable(str(cell))
