@@ -1,9 +1,12 @@
 """Fixtures for every test: where the shared public material is, if it is there at all."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
