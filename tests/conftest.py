@@ -19,7 +19,7 @@ def shared_path(relative: str) -> Path:
     return path
 
 
-@pytest.fixture()
+@pytest.fixture
 def shared() -> Callable[[str], Path]:
     """``shared("traces/…")``: the path, or a skip with the reason."""
     return shared_path
