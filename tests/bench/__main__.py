@@ -1,6 +1,6 @@
 """Run the benchmarks: ``python -m tests.bench [NAME ...]``; each ``bench_NAME.py`` prints its own table."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 
@@ -14,14 +14,10 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no benchmark named {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
+    sys.path.insert(0, str(HERE))
     for name in names or known:
         print(f"== {name}")
-        spec = importlib.util.spec_from_file_location(f"bench_{name}", known[name])
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        module.main()
+        importlib.import_module(known[name].stem).main()
     return 0
 
 
