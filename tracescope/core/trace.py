@@ -319,7 +319,7 @@ class Trace:
         return device if device.any() else np.equal(kinds, TrackKind.HOST_THREAD)
 
     @cached_property
-    def _step_runs(self) -> tuple[I64, I64, I64]:
+    def step_runs(self) -> tuple[I64, I64, I64]:
         """Device events as runs of one lane and one step: (low, high) rows sorted by step, and an offset per step."""
         n = len(self.events)
         step = self.events.step
@@ -340,7 +340,7 @@ class Trace:
 
     def step_events(self, step: int) -> I64:
         """Ids of the device events of one step, int64, sorted by (start, end, id)."""
-        low, high, offset = self._step_runs
+        low, high, offset = self.step_runs
         rows = slice(int(offset[step]), int(offset[step + 1]))
         parts = [np.arange(a, b) for a, b in zip(low[rows], high[rows], strict=True)]
         if not parts:

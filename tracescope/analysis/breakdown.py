@@ -1,0 +1,90 @@
+"""One step taken apart: what each event took, what it had to take, and what was idle. It adds up to the nanosecond."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracescope.analysis.exposed_time import StepRows, exposed_ns, idle_ns, idle_spans, step_rows
+from tracescope.analysis.floors import event_floors
+from tracescope.core.columns import I64, Bool
+from tracescope.core.errors import TraceError
+from tracescope.core.hardware import Basis
+from tracescope.core.trace import Trace
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StepBreakdown:
+    """The device events of one step in (start, end, id) order, and where its time went.
+
+    ``events`` int64[n] ids; ``floor_ns``, ``exposed_ns`` int64[n]; ``floor_known`` bool[n] (an unknown floor counts 0);
+    ``idle_spans``: start (trace time) and duration of every gap longer than the source's resolution, int64[m] each.
+    Always ``sum(exposed_ns - floor_ns) + idle_ns == duration_ns - floor_ops_ns``.
+    """
+
+    step: int
+    events: I64
+    floor_ns: I64
+    floor_known: Bool
+    exposed_ns: I64
+    duration_ns: int
+    idle_ns: int
+    floor_ops_ns: int
+    ops_without_floor: int
+    idle_spans: tuple[I64, I64]
+
+    @property
+    def gap_ns(self) -> I64:
+        """Exposed time above (or, negative, below) the floor of each event, int64[n]."""
+        return self.exposed_ns - self.floor_ns
+
+    @property
+    def gap_of_step_ns(self) -> int:
+        """The whole step above its op floor."""
+        return self.duration_ns - self.floor_ops_ns
+
+    def row_of(self, event: int) -> int:
+        """The row of event id ``event``, -1 where it is not a device event of this step."""
+        found = np.flatnonzero(self.events == event)
+        return int(found[0]) if len(found) else -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowTimes:
+    """Exposed time and floor of every event of some steps: ``rows`` and int64[n] ns, bool[n] beside it."""
+
+    rows: StepRows
+    exposed: I64
+    floor: I64
+    known: Bool
+
+
+def row_times(trace: Trace, basis: Basis, steps: I64) -> RowTimes:
+    """Exposed time and floors of the device events of several steps at once."""
+    rows = step_rows(trace, steps)
+    floor, known = event_floors(trace, basis, rows)
+    return RowTimes(rows, exposed_ns(trace, rows), floor, known)
+
+
+def require_step(trace: Trace, step: int) -> None:
+    """Raise TraceError where the trace has no step with this ordinal."""
+    if not 0 <= step < len(trace.steps):
+        have = f"steps 0 to {len(trace.steps) - 1}" if len(trace.steps) else "no step at all"
+        raise TraceError(f"there is no step {step}: the trace has {have}", action="list them with: tracescope steps")
+
+
+def break_down(trace: Trace, basis: Basis, step: int) -> StepBreakdown:
+    """Take one step (0-based ordinal over all rows of the step table) apart. TraceError where there is none."""
+    require_step(trace, step)
+    times = row_times(trace, basis, np.array([step]))
+    return StepBreakdown(
+        step=step,
+        events=times.rows.ids,
+        floor_ns=times.floor,
+        floor_known=times.known,
+        exposed_ns=times.exposed,
+        duration_ns=int(times.rows.duration[0]),
+        idle_ns=int(idle_ns(times.rows)[0]),
+        floor_ops_ns=int(times.floor.sum()),
+        ops_without_floor=int((~times.known).sum()),
+        idle_spans=idle_spans(times.rows, trace.meta.resolution_ns),
+    )

@@ -1,0 +1,104 @@
+"""Bytes and FLOPs summed over groups of events, unknown wherever an event known to move them has no amount."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracescope.core.category import Category
+from tracescope.core.columns import I64, U8, Bool
+from tracescope.core.trace import UNKNOWN, Trace
+
+_ROLES: dict[str, int] = {
+    "weight_read": Category.WEIGHT_READ.role,
+    "embedding_gather": 0,
+    "kv_read": Category.KV_READ.role,
+    "kv_append": Category.KV_APPEND.role,
+    "link": Category.COMMUNICATION.role,
+    "flops": Category.WEIGHT_READ.role | Category.KV_READ.role,
+}
+"""Which roles say that an event certainly has an amount in this column; 0: none does, unknown counts as nothing."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WorkSums:
+    """One row a group: bytes int64 and FLOPs int64, -1 where not known.
+
+    An amount is unknown where an event with that role lacks it, and where no event of the group has the role while
+    the work of some is unknown. ``embedding_gather`` is the sum of what is known.
+    """
+
+    weight_read: I64
+    embedding_gather: I64
+    kv_read: I64
+    kv_append: I64
+    link: I64
+    flops: I64
+
+    @property
+    def memory_known(self) -> Bool:
+        """Where all three kinds of memory traffic are known."""
+        return (self.weight_read >= 0) & (self.kv_read >= 0) & (self.kv_append >= 0)
+
+    @property
+    def memory(self) -> I64:
+        """Weights, embedding rows, KV reads and appends together, bytes, -1 where one of them is not known."""
+        total = self.weight_read + self.embedding_gather + self.kv_read + self.kv_append
+        return np.where(self.memory_known, total, UNKNOWN)
+
+
+def work_sums(trace: Trace, ids: I64, sums: Callable[[I64], I64]) -> WorkSums:
+    """Sum the work of the events ``ids``; ``sums`` turns one int64 a event into one int64 a group."""
+    work = trace.events.work[ids]
+    roles = trace.events.roles[ids]
+    used = np.bincount(work, minlength=len(trace.work)) > 0
+    groups = len(sums(np.zeros(len(ids), np.int64)))
+    columns = {}
+    for name, role in _ROLES.items():
+        amount: I64 = getattr(trace.work, name)
+        if not (used & (amount != 0)).any():
+            columns[name] = np.zeros(groups, np.int64)
+            continue
+        total = sums(np.maximum(amount, 0)[work])
+        missing = amount < 0
+        if role and (missing & used).any():
+            total = np.where(_known(missing[work], (roles & role) != 0, sums), total, UNKNOWN)
+        columns[name] = total
+    return WorkSums(**columns)
+
+
+def grouped(group: I64, groups: int) -> Callable[[I64], I64]:
+    """A summing function for :func:`work_sums` over ``group`` (int64, one a event, below ``groups``)."""
+
+    def sums(values: I64) -> I64:
+        total = np.zeros(groups, np.int64)
+        np.add.at(total, group, values.astype(np.int64, copy=False))
+        return total
+
+    return sums
+
+
+def roles_of(trace: Trace, ids: I64, sums: Callable[[I64], I64], role: int) -> I64:
+    """How many events of each group carry a role bit."""
+    return sums(((trace.events.roles[ids] & role) != 0).astype(np.int64))
+
+
+def _known(missing: Bool, has_role: Bool, sums: Callable[[I64], I64]) -> Bool:
+    lacking = sums((missing & has_role).astype(np.int64))
+    carriers = sums(has_role.astype(np.int64))
+    any_missing = sums(missing.astype(np.int64))
+    known: Bool = (lacking == 0) & ((carriers > 0) | (any_missing == 0))
+    return known
+
+
+def labels_of_roles(roles: int) -> list[str]:
+    """Names of the categories in a ``roles`` bitmask, in their order."""
+    return [category.label for category in Category if roles & category.role]
+
+
+def main_category(weight: I64, categories: U8, group: I64, groups: int) -> I64:
+    """The category of each group: the one with the largest summed ``weight``; ties go to the first in order."""
+    share = np.zeros((groups, len(Category)), np.int64)
+    np.add.at(share, (group, categories), weight)
+    main: I64 = share.argmax(axis=1)
+    return main
