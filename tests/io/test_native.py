@@ -1,0 +1,166 @@
+"""The native file: what is saved is what is read, to the byte, and any HDF5 reader can read it too."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from native_traces import Arrays, empty_trace, full_trace, some_arrays, traces
+
+from tracescope.core.errors import TraceError
+from tracescope.core.trace import Trace
+from tracescope.io import native, native_layout, save
+from tracescope.io.gate import h5py
+from tracescope.io.native_chunks import fletcher32
+
+
+def assert_same(a: Trace, b: Trace) -> None:
+    """Every column, string and fact of two traces is equal, dtypes included."""
+    assert a.meta == b.meta
+    assert (a.tracks, a.names, a.details) == (b.tracks, b.names, b.details)
+    for table in ("lanes", "events", "work", "steps", "requests", "dependencies"):
+        left, right = getattr(a, table), getattr(b, table)
+        for field in dataclasses.fields(left):
+            x, y = getattr(left, field.name), getattr(right, field.name)
+            assert x.dtype == y.dtype, f"{table}.{field.name}"
+            assert np.array_equal(x, y), f"{table}.{field.name}"
+            assert not y.flags.writeable
+
+
+def test_everything_survives_a_round_trip(tmp_path: Path) -> None:
+    path, trace, arrays = tmp_path / "a.tscope.h5", full_trace(), some_arrays()
+    save.write(path, trace, arrays)
+    got = native.read(path)
+    assert_same(trace, got.trace)
+    assert got.notes == ()
+    assert got.pyramid_arrays is not None
+    assert got.pyramid_arrays.keys() == arrays.to_arrays().keys()
+    for name, array in arrays.to_arrays().items():
+        assert got.pyramid_arrays[name].dtype == array.dtype
+        assert np.array_equal(got.pyramid_arrays[name], array)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_empty_trace_survives(tmp_path: Path) -> None:
+    path = tmp_path / "empty.tscope.h5"
+    save.write(path, empty_trace())
+    got = native.read(path)
+    assert_same(empty_trace(), got.trace)
+    assert got.pyramid_arrays is None
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(trace=traces())
+def test_any_trace_survives(tmp_path: Path, trace: Trace) -> None:
+    path = tmp_path / "any.tscope.h5"
+    save.write(path, trace)
+    assert_same(trace, native.read(path).trace)
+
+
+def test_more_rows_than_a_chunk(tmp_path: Path) -> None:
+    path, trace = tmp_path / "big.tscope.h5", full_trace(native_layout.CHUNK_ROWS + 7)
+    save.write(path, trace)
+    assert_same(trace, native.read(path).trace)
+
+
+def test_100_000_names(tmp_path: Path) -> None:
+    names = tuple(f"void kernel_{i}<float, {i % 7}>(int)" for i in range(100_000))
+    path, trace = tmp_path / "names.tscope.h5", full_trace(names=(*names, "é"))
+    save.write(path, trace)
+    assert native.read(path).trace.names == (*names, "é")
+
+
+def test_the_same_data_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.tscope.h5"
+    save.write(path, full_trace(), some_arrays())
+    code = (
+        "import sys; from pathlib import Path; from native_traces import full_trace, some_arrays;"
+        "from tracescope.io import save; save.write(Path(sys.argv[1]), full_trace(), some_arrays())"
+    )
+    other = tmp_path / "b.tscope.h5"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTHONHASHSEED": "7"}
+    subprocess.run([sys.executable, "-c", code, str(other)], check=True, env=environment)
+    assert path.read_bytes() == other.read_bytes()
+
+
+def test_hdf5_itself_reads_every_column(tmp_path: Path) -> None:
+    """The chunks are coded here; HDF5's own filters must agree with each of them."""
+    path, trace = tmp_path / "a.tscope.h5", full_trace(native_layout.CHUNK_ROWS + 7)
+    save.write(path, trace, some_arrays())
+    with h5py.File(path, "r") as file:
+        assert np.array_equal(file["events/start"][:], trace.events.start)
+        assert np.array_equal(file["events/category"][:], trace.events.category)
+        assert np.array_equal(file["pyramid/level_0"][:], some_arrays().to_arrays()["level_0"])
+        for name in native_layout.COLUMNS:
+            assert len(file[name][:]) == file[name].shape[0]
+            assert file[name].dtype == native_layout.COLUMNS[name]
+        assert not any(h5py.check_string_dtype(file[name].dtype) for name in native_layout.COLUMNS)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\0", b"a", b"abcde", b"\xff" * 3001, bytes(range(256)) * 3000])
+def test_fletcher32_by_hand(data: bytes) -> None:
+    words = [int.from_bytes(data[i : i + 2].ljust(2, b"\0"), "big") for i in range(0, len(data), 2)]
+    first = second = 0
+    for word in words:
+        first += word
+        first = (first & 0xFFFF) + (first >> 16)
+        second += first
+        second = (second & 0xFFFF) + (second >> 16)
+    assert fletcher32(data) == (second << 16) | first
+
+
+def test_text_that_is_not_unicode_is_repaired(tmp_path: Path) -> None:
+    trace = full_trace(names=("ok", "lone \ud800", "pair \ud83d\ude00", *"x" * 50))
+    meta = dataclasses.replace(trace.meta, source=dataclasses.replace(trace.meta.source, name="bad\udcffname.json"))
+    path = tmp_path / "a.tscope.h5"
+    save.write(path, dataclasses.replace(trace, meta=meta))
+    got = native.read(path).trace
+    assert got.names[:3] == ("ok", "lone \ufffd", "pair 😀")
+    assert got.meta.source.name == "bad\ufffdname.json"
+
+
+@pytest.mark.parametrize("name", ["é tude", "naïve ☃ 😀", "trace #1 (50%) & co", "нейро", "bad\udcffname"])
+def test_any_file_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "Ünïcode 试验 — dir"
+    folder.mkdir()
+    path = folder / f"{name}.tscope.h5"
+    save.write(path, full_trace(20))
+    assert_same(full_trace(20), native.read(path).trace)
+    assert os.listdir(os.fsencode(folder)) == [os.fsencode(path.name)]
+
+
+def test_the_checksum_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.tscope.h5"
+    save.write(path, full_trace(), some_arrays())
+    native.verify_checksum(path)
+    with h5py.File(path, "r+") as file:
+        file.attrs.modify("columns_sha256", np.bytes_(b"0" * 64))
+    native.read(path)
+    with pytest.raises(TraceError, match="SHA-256 of its columns"):
+        native.verify_checksum(path)
+
+
+def test_what_is_native(tmp_path: Path) -> None:
+    path = tmp_path / "a.tscope.h5"
+    save.write(path, empty_trace())
+    text = tmp_path / "trace.json"
+    text.write_text("{}")
+    renamed = tmp_path / "renamed.json"
+    renamed.write_bytes(path.read_bytes())
+    assert native.is_native(path)
+    assert native.is_native(renamed)
+    assert native.is_native(tmp_path / "absent.tscope.h5")
+    assert not native.is_native(text)
+    assert not native.is_native(tmp_path / "absent.json")
+
+
+def test_an_array_that_cannot_be_stored_is_a_bug(tmp_path: Path) -> None:
+    path = tmp_path / "a.tscope.h5"
+    for bad in ({"Up": np.zeros(3)}, {"flag": np.zeros(3, bool)}, {"cube": np.zeros((2, 2, 2))}):
+        with pytest.raises(ValueError, match="cannot be stored"):
+            save.write(path, empty_trace(), Arrays(bad))
+    assert not list(tmp_path.iterdir())
