@@ -1,1 +1,1 @@
-"""Chrome trace JSON as Kineto and other writers produce it."""
+"""Chrome trace JSON as torch.profiler, JAX, viztracer and others write it; plain or gzip."""

@@ -1,0 +1,225 @@
+"""Turns decoded events into columns, piece by piece, counting everything that becomes no row."""
+
+from collections import Counter, defaultdict
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tracescope.core.category import EventFlag
+from tracescope.core.columns import U32
+from tracescope.core.raw import RawEvents
+from tracescope.io.chrome.event import Event
+from tracescope.io.chrome.pairing import BEGINS, ENDS, Mark, pair
+from tracescope.io.chrome.tables import NO_PROCESS, NO_THREAD, Details, Tracks, ident_text, new_numbering
+from tracescope.io.chrome.times import LIMIT_NS, nanoseconds
+
+INSTANTS: Final = frozenset("iIRnTp")
+FLOWS: Final = frozenset("stf")
+DROPPED_PHASES: Final = {
+    "": "no_phase",
+    "O": "object_event",
+    "N": "object_event",
+    "D": "object_event",
+    "P": "sample_event",
+    **dict.fromkeys(("v", "V", "c", "=", "(", ")", ",", "r"), "unsupported_phase"),
+}
+"""Phases that say nothing a timeline can show, and the reason they are counted under."""
+
+LABELS: Final = {"process_name": "name", "process_labels": "labels", "thread_name": "name"}
+
+_COLUMNS: Final[dict[str, Any]] = {
+    "start": np.int64,
+    "duration": np.int64,
+    "name": np.uint32,
+    "category": np.uint16,
+    "track": np.uint32,
+    "correlation": np.int64,
+    "detail": np.uint32,
+    "flags": np.uint8,
+}
+
+
+class Collector:
+    """Columns of complete events, marks waiting for their pair, flows and metadata; then ``finish``."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.imported = 0
+        self.dropped: Counter[str] = Counter()
+        self.flagged: Counter[str] = Counter()
+        self.names = new_numbering()
+        self.categories = new_numbering()
+        self.tracks = Tracks()
+        self.details = Details(self.flagged)
+        self.labels: dict[tuple[str, str, str], str] = {}
+        """(metadata event's name, pid, tid or "") to text."""
+        self.fractional = False
+        self._parts: dict[str, list[NDArray[Any]]] = {column: [] for column in _COLUMNS}
+        self._marks: list[Mark] = []
+        self._flow_keys = new_numbering()
+        self._flow_starts: list[U32] = []
+        self._flow_ends: list[U32] = []
+        self._async_keys = new_numbering()
+
+    def add(self, events: list[Event]) -> None:
+        """Take the next events of the file."""
+        self.seen += len(events)
+        complete = [e for e in events if e.ph == "X"]
+        if complete:
+            self._add_complete(complete)
+        if len(complete) == len(events):
+            return
+        by_phase: defaultdict[str, list[Event]] = defaultdict(list)
+        for event in events:
+            by_phase[event.ph].append(event)
+        del complete
+        by_phase.pop("X", None)
+        marks = [e for e in events if e.ph in BEGINS or e.ph in ENDS]
+        if marks:
+            self._add_marks(marks)
+        for phase, group in by_phase.items():
+            self._add_others(phase, group)
+
+    def _add_others(self, phase: str, group: list[Event]) -> None:
+        if phase in BEGINS or phase in ENDS:
+            return
+        if phase == "M":
+            self._add_labels(group)
+            self.imported += len(group)
+        elif phase in FLOWS:
+            codes = self._flow_codes(group)
+            (self._flow_starts if phase == "s" else self._flow_ends if phase == "f" else []).append(codes)
+            self.imported += len(group)
+        elif phase in INSTANTS or phase == "C":
+            times = nanoseconds([e.ts for e in group])
+            good = int(times.valid.sum())
+            self.imported += good
+            self._drop("invalid_timestamp", len(group) - good)
+        else:
+            self._drop(DROPPED_PHASES.get(phase, "unknown_phase"), len(group))
+
+    def _drop(self, reason: str, events: int) -> None:
+        if events:
+            self.dropped[reason] += events
+
+    def _add_complete(self, events: list[Event]) -> None:
+        times = nanoseconds([e.ts for e in events])
+        spans = nanoseconds([e.dur for e in events])
+        self.fractional |= times.fractional or spans.fractional
+        start, duration = times.ns, spans.ns
+        bad_span = ~(spans.valid | spans.missing)
+        far = np.abs(start + duration) > LIMIT_NS
+        keep = times.valid & ~bad_span & (duration >= 0) & ~far
+        if not keep.all():
+            self._drop("invalid_timestamp", int((~times.valid).sum()))
+            self._drop("invalid_duration", int((times.valid & (bad_span | (far & (duration >= 0)))).sum()))
+            self._drop("negative_duration", int((times.valid & ~bad_span & (duration < 0)).sum()))
+            events = [e for e, kept in zip(events, keep.tolist(), strict=True) if kept]
+            start, duration = start[keep], duration[keep]
+        for reason, number in (
+            ("sub_nanosecond", times.finer + spans.finer),
+            ("missing_duration", int((spans.missing & keep).sum())),
+        ):
+            if number:
+                self.flagged[reason] += number
+        detail, correlation = self.details.take(events)
+        names, categories = self.names, self.categories
+        self._append(
+            start=start,
+            duration=duration,
+            name=[names[e.name] for e in events],
+            category=[categories[e.cat] for e in events],
+            track=self.tracks.codes(events),
+            correlation=correlation,
+            detail=detail,
+            flags=np.where(duration == 0, EventFlag.ZERO_LENGTH, 0),
+        )
+        self.imported += len(events)
+
+    def _append(self, **columns: ArrayLike) -> None:
+        for column, values in columns.items():
+            self._parts[column].append(np.asarray(values, _COLUMNS[column]))
+
+    def _add_marks(self, events: list[Event]) -> None:
+        times = nanoseconds([e.ts for e in events])
+        self.fractional |= times.fractional
+        if times.finer:
+            self.flagged["sub_nanosecond"] += times.finer
+        self._drop("invalid_timestamp", int((~times.valid).sum()))
+        events = [e for e, valid in zip(events, times.valid.tolist(), strict=True) if valid]
+        starts = times.ns[times.valid].tolist()
+        details, correlations = self.details.take(events)
+        for event, start, detail, correlation in zip(events, starts, details, correlations.tolist(), strict=True):
+            ends = event.ph in ENDS
+            if event.ph in "BE":
+                track = self.tracks.codes([event])[0]
+                key = track * 2
+            else:
+                pid = ident_text(event.pid, NO_PROCESS)
+                track = self.tracks.of_text(pid, f"async {event.cat or event.name}")
+                key = self._async_keys[f"{pid}\0{event.cat}\0{_id_text(event)}"] * 2 + 1
+            name = self.names[event.name] if event.name or not ends else -1
+            category = self.categories[event.cat]
+            self._marks.append(Mark(start, key, track, name, category, detail, correlation, ends))
+
+    def _flow_codes(self, events: list[Event]) -> U32:
+        keys = self._flow_keys
+        return np.array([keys[f"{e.cat}\0{_id_text(e)}"] for e in events], np.uint32)
+
+    def _add_labels(self, events: list[Event]) -> None:
+        for event in events:
+            argument = LABELS.get(event.name)
+            if argument is None or event.args is None or argument not in event.args:
+                continue
+            tid = ident_text(event.tid, NO_THREAD) if event.name == "thread_name" else ""
+            try:
+                text = msgspec.json.decode(bytes(event.args[argument]))
+            except msgspec.DecodeError:
+                continue
+            self.labels[event.name, ident_text(event.pid, NO_PROCESS), tid] = str(text)
+
+    def finish(self) -> RawEvents:
+        """The rows: complete events in file order, then paired ones by their begin. Call once, at the end."""
+        self._count_lone_flow_ends()
+        columns = {name: self._take_column(name) for name in _COLUMNS}
+        ends = columns["start"] + columns["duration"]
+        last = int(ends.max()) if len(ends) else None
+        if self._marks:
+            latest = max(mark.start for mark in self._marks)
+            columns = self._with_pairs(columns, latest if last is None else max(last, latest))
+        return RawEvents(**columns)
+
+    def _take_column(self, name: str) -> NDArray[Any]:
+        """Join the parts of one column and let them go: two copies of one column at most live together."""
+        parts, self._parts[name] = self._parts[name], []
+        return np.concatenate(parts) if parts else np.empty(0, _COLUMNS[name])
+
+    def _with_pairs(self, columns: dict[str, NDArray[Any]], last: int) -> dict[str, NDArray[Any]]:
+        pairs = pair(self._marks, last, self.dropped, self.flagged)
+        self._marks = []
+        self.imported += len(pairs.begins) + pairs.matched
+        begins = pairs.begins
+        more: dict[str, list[int]] = {
+            "start": [m.start for m in begins],
+            "duration": pairs.durations,
+            "name": [m.name for m in begins],
+            "category": [m.category for m in begins],
+            "track": [m.track for m in begins],
+            "correlation": [m.correlation for m in begins],
+            "detail": [m.detail for m in begins],
+            "flags": pairs.flags,
+        }
+        return {name: np.concatenate([columns[name], np.array(more[name], _COLUMNS[name])]) for name in columns}
+
+    def _count_lone_flow_ends(self) -> None:
+        starts = np.concatenate([np.empty(0, np.uint32), *self._flow_starts])
+        ends = np.concatenate([np.empty(0, np.uint32), *self._flow_ends])
+        lone = int((~np.isin(ends, starts)).sum())
+        if lone:
+            self.flagged["lone_flow_end"] += lone
+
+
+def _id_text(event: Event) -> str:
+    return (bytes(event.id) or bytes(event.id2)).strip(b'"').decode("utf-8", "replace")

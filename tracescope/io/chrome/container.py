@@ -1,0 +1,265 @@
+"""The file around the events: finds the event array, splits it into pieces that parse, keeps the other keys."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from tracescope.core.errors import TraceError
+from tracescope.io.chrome.event import UNREADABLE, Event, decode_events
+from tracescope.io.chrome.repair import MAX_DEPTH, decode_tolerantly
+from tracescope.io.chrome.text import TextSource
+
+MAX_VALUE_BYTES: Final = 16 << 20
+"""A top-level value other than the events that is longer is not kept (source text embedded by viztracer)."""
+MAX_EVENT_BYTES: Final = 16 << 20
+
+_BETWEEN: Final = re.compile(rb'\}\s*,\s*\{\s*"(?:ph|name|cat|pid|ts|tid|args|dur|id|s|bp)"\s*:')
+"""Where one event very likely ends and the next begins; believed only when the piece before it parses."""
+_LOOSELY_BETWEEN: Final = re.compile(rb"\}\s*,\s*\{")
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("?)|[\[\]{}]', re.DOTALL)
+_SPACE_OR_COMMA: Final = re.compile(rb"[\s,]*")
+_SCALAR_END: Final = re.compile(rb"[,}\]]")
+
+
+class Container:
+    """Reads one JSON text. ``batches`` gives the events; then ``metadata``, ``flagged``, ``dropped`` are complete.
+
+    ``truncated_at``: the length of the text where it ends too early, else None.
+    """
+
+    def __init__(self, source: TextSource) -> None:
+        self.metadata: dict[str, Any] = {}
+        self.flagged: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
+        self.has_events = False
+        self.truncated_at: int | None = None
+        self._source = source
+        self._buffer = b""
+        self._at = 0
+        self._ended = False
+
+    def batches(self) -> Iterator[list[Event]]:
+        """The events in file order, some thousand at a time; raises TraceError where the text is no trace at all."""
+        first = self._peek()
+        if first == b"[":
+            self._at += 1
+            self.has_events = True
+            yield from self._events(bare=True)
+        elif first == b"{":
+            self._at += 1
+            yield from self._object()
+        else:
+            raise self._refusal("not a trace: not JSON")
+        if self._source.cut and self.truncated_at is None:
+            self.truncated_at = self._source.text_bytes
+
+    def _refusal(self, why: str, action: str = "") -> TraceError:
+        at = self._source.text_bytes - len(self._buffer) + self._at
+        return TraceError(f"{self._source.path.name}: {why} (byte {at})", action=action)
+
+    def _more(self) -> bool:
+        """Append the next piece of text to the buffer; False at the end."""
+        if self._ended:
+            return False
+        piece = self._source.read()
+        self._ended = not piece
+        self._buffer = self._buffer[self._at :] + piece
+        self._at = 0
+        return not self._ended
+
+    def _peek(self) -> bytes:
+        """The next byte that is neither space nor comma; empty at the end."""
+        while True:
+            match = _SPACE_OR_COMMA.match(self._buffer, self._at)
+            assert match is not None
+            self._at = match.end()
+            if self._at < len(self._buffer):
+                return self._buffer[self._at : self._at + 1]
+            if not self._more():
+                return b""
+
+    def _object(self) -> Iterator[list[Event]]:
+        while (first := self._peek()) != b"}":
+            if not first:
+                self.truncated_at = self._source.text_bytes
+                return
+            if first != b'"':
+                if self.has_events:
+                    self.flagged["damaged_metadata"] += 1
+                    return
+                raise self._refusal("not a trace: not JSON")
+            key = self._value()
+            if self._peek() != b":":
+                self.truncated_at = self._source.text_bytes
+                return
+            self._at += 1
+            if key == "traceEvents" and self._peek() == b"[":
+                self._at += 1
+                self.has_events = True
+                yield from self._events(bare=False)
+            elif self._peek():
+                value = self._value()
+                if isinstance(key, str):
+                    self.metadata[key] = value
+
+    def _value(self) -> Any:
+        """Consume one JSON value and return it; None where it is damaged, too long, or cut by the end of the text."""
+        first = self._peek()
+        end = self._scalar_end() if first not in (b"{", b"[", b'"') else self._nested_end()
+        text = self._buffer[self._at : end]
+        self._at = end
+        try:
+            return msgspec.json.decode(text.decode("utf-8", "replace"))
+        except UNREADABLE:
+            if not self._ended or self._at < len(self._buffer):
+                self.flagged["damaged_metadata"] += 1
+            return None
+
+    def _scalar_end(self) -> int:
+        while True:
+            match = _SCALAR_END.search(self._buffer, self._at)
+            if match is not None:
+                return match.start()
+            if not self._more():
+                return len(self._buffer)
+
+    def _nested_end(self) -> int:
+        """Where the string, list or object at the current place ends. A value that is too long is skipped over."""
+        depth, at = 0, self._at
+        while True:
+            match = _TOKEN.search(self._buffer, at)
+            if match is None or match[1] == b"":
+                if len(self._buffer) - self._at > MAX_VALUE_BYTES:  # keep only what is still undecided
+                    self.flagged["metadata_too_long"] += 1
+                    self._at = at if match is None else match.start()
+                at = (len(self._buffer) if match is None else match.start()) - self._at
+                if not self._more():
+                    return len(self._buffer)
+                continue
+            at = match.end()
+            if match[0] in (b"[", b"{"):
+                depth += 1
+            elif match[0] in (b"]", b"}"):
+                depth -= 1
+            if depth > MAX_DEPTH:
+                raise self._refusal(f"values nested deeper than {MAX_DEPTH} levels")
+            if depth <= 0:
+                return at
+
+    def _events(self, *, bare: bool) -> Iterator[list[Event]]:
+        """The elements of the array just entered, and its closing bracket."""
+        while True:
+            cut = self._last_boundary(_BETWEEN) or self._last_boundary(_LOOSELY_BETWEEN)
+            if cut is None and self._may_grow() and self._more():
+                continue
+            events = None if cut is None else self._quickly(cut)
+            if events is not None:
+                yield events
+                self._more()
+                continue
+            events, over = self._slowly(bare=bare)
+            yield events
+            if over:
+                return
+
+    def _may_grow(self) -> bool:
+        """Whether one element may still be longer than the buffer; refuses where it is past any event's length."""
+        if len(self._buffer) - self._at > MAX_EVENT_BYTES:
+            raise self._refusal(f"one element is longer than {MAX_EVENT_BYTES >> 20} MiB")
+        return True
+
+    def _quickly(self, cut: int) -> list[Event] | None:
+        """The events up to ``cut`` in one go; None where the piece does not parse."""
+        piece = self._buffer[self._at : cut].lstrip(b" \t\r\n,")
+        try:
+            events = decode_events(piece)
+        except UNREADABLE:
+            return None
+        self._at = cut
+        return events
+
+    def _last_boundary(self, between: re.Pattern[bytes]) -> int | None:
+        """The end of the last event that another one follows in the buffer."""
+        window = 1 << 12
+        while True:
+            low = max(self._at, len(self._buffer) - window)
+            found = None
+            for match in between.finditer(self._buffer, low):
+                found = match.start() + 1
+            if found is not None or low == self._at:
+                return found
+            window *= 16
+
+    def _slowly(self, *, bare: bool) -> tuple[list[Event], bool]:
+        """The elements of the buffer one by one, and whether the array is over."""
+        events: list[Event] = []
+        while True:
+            first = self._peek_buffer()
+            if first == b"]":
+                self._at += 1
+                return events, True
+            end = self._element_end() if first else None
+            if end is not None:
+                event = self._element(end)
+                if event is not None:
+                    events.append(event)
+            elif self._may_grow() and self._more():
+                return events, False
+            else:
+                if first or not bare:
+                    self.truncated_at = self._source.text_bytes
+                else:
+                    self.flagged["unterminated_array"] += 1
+                return events, True
+
+    def _peek_buffer(self) -> bytes:
+        match = _SPACE_OR_COMMA.match(self._buffer, self._at)
+        assert match is not None
+        self._at = match.end()
+        return self._buffer[self._at : self._at + 1]
+
+    def _element_end(self) -> int | None:
+        """Where the element at the current place ends by its brackets; None where the buffer ends first.
+
+        A string that seems to hold the boundary of two events was not closed: the element ends there.
+        """
+        first = self._buffer[self._at : self._at + 1]
+        if first not in b'{["':
+            match = _SCALAR_END.search(self._buffer, self._at)
+            return match.start() if match is not None else (len(self._buffer) if self._ended else None)
+        depth, at = 0, self._at
+        for match in _TOKEN.finditer(self._buffer, self._at):
+            token = match[0]
+            if token in (b"[", b"{"):
+                depth += 1
+                if depth > MAX_DEPTH and first != b"{":
+                    raise self._refusal(f"values nested deeper than {MAX_DEPTH} levels")
+            elif token in (b"]", b"}"):
+                depth -= 1
+            elif match[1] == b"" or b"{" in token:
+                broken = _BETWEEN.search(self._buffer, match.start(), match.end())
+                if broken is not None:
+                    return broken.start() + 1
+                if match[1] == b"":
+                    return None
+            at = match.end()
+            if depth <= 0:
+                return at
+        return None
+
+    def _element(self, end: int) -> Event | None:
+        """Consume the element that seems to end at ``end``; None (and counted) where it is no event."""
+        text = self._buffer[self._at : end]
+        event = decode_tolerantly(text, self.flagged) if text.startswith(b"{") else None
+        if event is None and text.startswith(b"{"):  # a quote inside a string may have hidden the true end
+            boundary = _BETWEEN.search(self._buffer, self._at)
+            if boundary is not None and boundary.start() + 1 > end:
+                end = boundary.start() + 1
+                event = decode_tolerantly(self._buffer[self._at : end], self.flagged)
+        self._at = end
+        if event is None:
+            self.dropped["not_an_event" if not text.startswith(b"{") else "unreadable_event"] += 1
+        return event
