@@ -1,0 +1,140 @@
+"""The pyramid holds exact time sums, keeps the floor, never lets an event vanish and survives a round trip."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.lod.made_traces import BASIS, Made, make_trace, random_stream
+from tracescope.core.category import Category
+from tracescope.core.hardware import Basis
+from tracescope.core.timerange import TimeRange
+from tracescope.core.trace import Trace
+from tracescope.lod.busy import busy_before, busy_per_bin
+from tracescope.lod.fold import columns_from
+from tracescope.lod.planes import Plane
+from tracescope.lod.pyramid import COARSER_BY, SMALLEST_ROW, Pyramid, build_pyramid
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return random_stream(9000, origin=1_767_000_000_000_000_000)
+
+
+@pytest.fixture(scope="module")
+def pyramid(trace: Trace) -> Pyramid:
+    return build_pyramid(trace, BASIS)
+
+
+def slow_busy(start: np.ndarray, duration: np.ndarray, low: int, high: int) -> int:
+    return sum(max(0, min(s + d, high) - max(s, low)) for s, d in zip(start.tolist(), duration.tolist(), strict=True))
+
+
+def test_busy_sums_are_exact_integers() -> None:
+    rng = np.random.default_rng(5)
+    duration = rng.integers(0, 50, 300)
+    start = 10**18 + np.cumsum(duration + rng.integers(0, 20, 300)) - duration
+    bins = busy_per_bin(start, duration, 10**18, 6, 400)
+    assert bins.sum() == duration.sum()
+    for b in (0, 1, 17, 130, 399):
+        assert bins[b] == slow_busy(start, duration, 10**18 + (b << 6), 10**18 + ((b + 1) << 6))
+    at = np.sort(rng.integers(10**18 - 100, 10**18 + 12_000, 50))
+    assert busy_before(start, duration, at).tolist() == [slow_busy(start, duration, 0, int(t)) for t in at]
+
+
+def test_finest_level_matches_a_slow_count(trace: Trace, pyramid: Pyramid) -> None:
+    row = pyramid.row_of_lane(0)
+    bins, shift = pyramid.fine_bins(row), int(pyramid.row_shift[row])
+    start, duration = trace.events.start, trace.events.duration
+    for b in (0, 1, 100, len(bins) // 2, len(bins) - 1):
+        low = pyramid.origin + (b << shift)
+        exact = slow_busy(start, duration, low, low + (1 << shift)) / (1 << shift) * 255
+        assert abs(float(bins[b, 1]) - exact) <= 1
+        assert bins[b, 2] <= bins[b, 1]
+
+
+def test_coarser_levels_keep_the_shares_of_every_kind_and_of_the_floor(trace: Trace, pyramid: Pyramid) -> None:
+    row = pyramid.row_of_lane(0)
+    shift = int(pyramid.row_shift[row]) + COARSER_BY
+    bins = pyramid.coarse_bins(row, shift)
+    assert bins is not None
+    kinds = trace.events.category
+    for b in (0, 3, len(bins) // 2):
+        low = pyramid.origin + (b << shift)
+        for kind in range(6):
+            own = kinds == kind
+            if kind == 3:
+                own |= kinds == Category.OTHER
+            exact = slow_busy(trace.events.start[own], trace.events.duration[own], low, low + (1 << shift))
+            assert abs(float(bins[b, kind]) - exact / (1 << shift) * 255) <= 1
+    assert (bins[:, 6] <= bins[:, :6].astype(int).sum(axis=1) + 1).all()
+    assert bins[:, 6].any()
+
+
+def test_the_whole_trace_folded_keeps_total_busy_and_floor_time(trace: Trace, pyramid: Pyramid) -> None:
+    whole = TimeRange(*trace.span)
+    for width in (7, 100, 900):
+        columns = columns_from(pyramid, pyramid.row_of_lane(0), whole, width)
+        assert columns is not None
+        assert float(columns.busy.max()) <= 1 + 1e-6
+        assert (columns.floor <= columns.busy + 1e-6).all()
+        busy = trace.events.duration.sum() / whole.duration
+        assert columns.busy.mean() == pytest.approx(busy, abs=0.004)
+
+
+def test_an_instant_is_never_lost() -> None:
+    made = [Made(i * 1000, 0 if i == 2500 else 1) for i in range(5000)]
+    trace = make_trace([e for e in made if e.duration == 0 or e.start > 3_000_000 or e.start < 2_000_000])
+    pyramid = build_pyramid(trace, BASIS)
+    columns = columns_from(pyramid, pyramid.row_of_lane(0), TimeRange(0, 5_000_000), 100)
+    assert columns is not None
+    assert columns.busy[50] > 0
+    assert columns.busy[45] == 0
+
+
+def test_small_rows_need_no_levels() -> None:
+    pyramid = build_pyramid(random_stream(SMALLEST_ROW - 1), BASIS)
+    assert len(pyramid.row_kind) == 0
+    assert pyramid.row_of_plane(Plane.PATH) == -1
+
+
+def test_without_a_bandwidth_there_is_no_floor_share(trace: Trace) -> None:
+    pyramid = build_pyramid(trace, Basis())
+    assert pyramid.bandwidth_bytes_per_s == 0
+    rows = trace.events.category == Category.WEIGHT_READ
+    plane = pyramid.fine_bins(pyramid.row_of_plane(Plane.PATH))
+    assert rows.any()
+    assert not plane[:, 2].any()
+
+
+def test_arrays_round_trip(pyramid: Pyramid) -> None:
+    arrays = pyramid.to_arrays()
+    assert all(a.ndim in (1, 2) and a.dtype.kind in "iu" for a in arrays.values())
+    again = Pyramid.from_arrays(arrays)
+    assert again.to_arrays().keys() == arrays.keys()
+    for name, array in again.to_arrays().items():
+        assert np.array_equal(array, arrays[name]), name
+
+
+@pytest.mark.parametrize("name", ["basis", "row_kind", "fine_offset", "fine", "level_row", "coarse"])
+def test_damaged_arrays_are_refused(pyramid: Pyramid, name: str) -> None:
+    arrays = dict(pyramid.to_arrays())
+    arrays[name] = arrays[name][:-1]
+    with pytest.raises((ValueError, TypeError)):
+        Pyramid.from_arrays(arrays)
+    del arrays[name]
+    with pytest.raises(ValueError, match="incomplete"):
+        Pyramid.from_arrays(arrays)
+
+
+def test_size_stays_near_four_bytes_an_event() -> None:
+    trace = random_stream(60_000)
+    pyramid = build_pyramid(trace, BASIS)
+    lane = pyramid.row_of_lane(0)
+    fine = pyramid.fine_bins(lane).nbytes
+    coarse = sum(
+        pyramid.coarse[int(a) : int(b)].nbytes
+        for r, a, b in zip(pyramid.level_row, pyramid.level_offset[:-1], pyramid.level_offset[1:], strict=True)
+        if r == lane
+    )
+    assert Fraction(fine + coarse, len(trace.events)) <= Fraction(4)

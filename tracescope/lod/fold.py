@@ -1,0 +1,295 @@
+"""What of a row is in sight: its events as exact bars where they are few, else their shares per pixel column."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracescope.core.category import KINDS
+from tracescope.core.columns import I64, U8, Bool
+from tracescope.core.timerange import TimeRange
+from tracescope.core.trace import Trace
+from tracescope.lod.busy import busy_before
+from tracescope.lod.planes import (
+    KIND_INDEX,
+    MUTED,
+    PLANES,
+    Plane,
+    PlaneFloors,
+    PlaneMembers,
+    nests,
+    path_segments,
+)
+from tracescope.lod.pyramid import COARSER_BY, Pyramid
+
+F32 = NDArray[np.float32]
+
+_KINDS: Final = len(KINDS)
+BARS_PER_PX: Final = 1.25
+"""Up to this many events a pixel they are drawn one by one."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bars:
+    """Events in sight in time order: ids, ``[start, end)`` and floor in ns, whether the floor is known, kind, muted.
+
+    ``kind`` indexes ``KINDS``. In the path one event may appear in several pieces.
+    """
+
+    event: I64
+    start: I64
+    end: I64
+    floor: I64
+    known: Bool
+    kind: U8
+    muted: Bool
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    def taken(self, rows: NDArray[np.integer] | Bool) -> "Bars":
+        """The same columns with only these rows."""
+        return Bars(
+            self.event[rows], self.start[rows], self.end[rows], self.floor[rows], self.known[rows],
+            self.kind[rows], self.muted[rows],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Columns:
+    """Shares of the time of each pixel column: ``share`` float32[6, width] by kind, ``floor`` float32[width] of all.
+
+    All are 0 to 1 of the column's own time; the shares of one column sum to at most 1, the floor to at most that sum.
+    """
+
+    share: F32
+    floor: F32
+
+    @property
+    def busy(self) -> F32:
+        """The share of each column in which anything ran."""
+        total: F32 = self.share.sum(axis=0)
+        return total
+
+
+Content = Bars | Columns
+
+
+def visible_rows(start: I64, low: I64, high: I64, visible: TimeRange) -> tuple[I64, I64]:
+    """First and one-past-last event of many lanes at once that may intersect ``visible``; one binary search for all.
+
+    Lane i owns ``low[i]:high[i]`` of ``start``. Events of a lane do not overlap, so that of the earlier ones only the
+    last can still be running.
+    """
+    first = np.maximum(_lower_bound(start, low, high, visible.start) - 1, low)
+    return first, _lower_bound(start, first, high, visible.end)
+
+
+def _lower_bound(values: I64, low: I64, high: I64, wanted: int) -> I64:
+    low, high = low.copy(), high.copy()
+    longest = int((high - low).max(initial=0))
+    for _ in range(longest.bit_length()):
+        open_ = low < high
+        middle = (low + high) >> 1
+        less = open_ & (values[np.where(open_, middle, 0)] < wanted)
+        low = np.where(less, middle + 1, low)
+        high = np.where(open_ & ~less, middle, high)
+    return low
+
+
+def ids_in_sight(trace: Trace, lanes: NDArray[np.integer], visible: TimeRange, most: float) -> I64 | None:
+    """Ids of the events of ``lanes`` that intersect ``visible``, by (start, end, id); None if more than ``most``."""
+    events = trace.events
+    offset = trace.lanes.offset
+    first, last = visible_rows(events.start, offset[lanes], offset[np.asarray(lanes) + 1], visible)
+    count = last - first
+    if not len(count) or int(count.sum()) > most:
+        return np.empty(0, np.int64) if not len(count) else None
+    ids = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+    start = events.start[ids]
+    end = start + events.duration[ids]
+    seen = (end > visible.start) | (start >= visible.start)
+    ids, start, end = ids[seen], start[seen], end[seen]
+    return ids[np.lexsort((ids, end, start))] if len(lanes) > 1 else ids
+
+
+def lanes_of(trace: Trace, ids: I64) -> I64:
+    """The lane of each of a few events, int64, without a column for all of them."""
+    return np.searchsorted(trace.lanes.offset, ids, side="right") - 1
+
+
+def bars_of(trace: Trace, ids: I64, plane: Plane, floors: PlaneFloors) -> Bars:
+    """The events ``ids`` (in time order) as bars, with the floor of ``plane``."""
+    events = trace.events
+    start = events.start[ids]
+    floor, known = floors.of(plane, events.work[ids])
+    category = events.category[ids]
+    kind = KIND_INDEX[category] if plane is Plane.PATH else np.full(len(ids), plane - 1, np.uint8)
+    return Bars(ids, start, start + events.duration[ids], floor, known, kind, MUTED[category])
+
+
+def path_bars(trace: Trace, ids: I64, floors: PlaneFloors) -> Bars:
+    """The path through the device events ``ids``: each for the time in which it is the one that counts."""
+    whole = bars_of(trace, ids, Plane.PATH, floors)
+    lane = lanes_of(trace, ids)
+    depth = trace.lanes.depth[lane] if nests(trace) else np.zeros(len(ids), np.uint16)
+    begin, stop, row = path_segments(whole.start, whole.end, depth, trace.lanes.track[lane])
+    return Bars(
+        whole.event[row], begin, stop, np.minimum(whole.floor[row], _floor_limit(whole, row, begin, stop)),
+        whole.known[row], whole.kind[row], whole.muted[row],
+    )  # fmt: skip
+
+
+def _floor_limit(whole: Bars, row: I64, begin: I64, stop: I64) -> I64:
+    """A piece of an event carries no more floor than its length, unless it is the whole event (then it may show that
+    the event is faster than its floor)."""
+    complete = (begin == whole.start[row]) & (stop == whole.end[row])
+    return np.where(complete, np.iinfo(np.int64).max, stop - begin)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scene:
+    """A trace ready to be drawn: its pyramid, which events lie in which plane, and the floors.
+
+    ``floor_scale``: what the pyramid's floor shares are multiplied by, where it was priced on another bandwidth.
+    """
+
+    trace: Trace
+    pyramid: Pyramid
+    members: PlaneMembers
+    floors: PlaneFloors
+    floor_scale: float = 1.0
+
+
+def planes_in_sight(scene: Scene, visible: TimeRange, width: int) -> dict[Plane, Content]:
+    """The content of every plane over ``width`` pixel columns."""
+    lanes = np.flatnonzero(scene.trace.on_device)
+    ids = ids_in_sight(scene.trace, lanes, visible, BARS_PER_PX * width)
+    if ids is not None:
+        return _exact_planes(scene, ids, PLANES)
+    found: dict[Plane, Content] = {}
+    missing: list[Plane] = []
+    for plane in PLANES:
+        row = scene.pyramid.row_of_plane(plane)
+        columns = columns_from(scene.pyramid, row, visible, width, floor_scale=scene.floor_scale)
+        if columns is None:
+            missing.append(plane)
+        else:
+            found[plane] = columns
+    if missing:
+        everything = ids_in_sight(scene.trace, lanes, visible, np.inf)
+        assert everything is not None
+        for plane, content in _exact_planes(scene, everything, tuple(missing)).items():
+            if isinstance(content, Bars) and len(content) > BARS_PER_PX * width:
+                content = columns_of(content, visible, width)
+            found[plane] = content
+    return {plane: found[plane] for plane in PLANES}
+
+
+def _exact_planes(scene: Scene, ids: I64, planes: tuple[Plane, ...]) -> dict[Plane, Content]:
+    events = scene.trace.events
+    work, roles, category = events.work[ids], events.roles[ids], events.category[ids]
+    found: dict[Plane, Content] = {}
+    for plane in planes:
+        if plane is Plane.PATH:
+            found[plane] = path_bars(scene.trace, ids, scene.floors)
+        else:
+            inside = scene.members.contains(plane, work, roles, category)
+            found[plane] = bars_of(scene.trace, ids[inside], plane, scene.floors)
+    return found
+
+
+def lane_in_sight(scene: Scene, lane: int, visible: TimeRange, width: int) -> Content:
+    """The content of one lane of the trace over ``width`` pixel columns."""
+    ids = ids_in_sight(scene.trace, np.array([lane]), visible, BARS_PER_PX * width)
+    if ids is not None:
+        return bars_of(scene.trace, ids, Plane.PATH, scene.floors)
+    row = scene.pyramid.row_of_lane(lane)
+    columns = columns_from(scene.pyramid, row, visible, width, floor_scale=scene.floor_scale)
+    if columns is not None:
+        return columns
+    everything = ids_in_sight(scene.trace, np.array([lane]), visible, np.inf)
+    assert everything is not None
+    return columns_of(bars_of(scene.trace, everything, Plane.PATH, scene.floors), visible, width)
+
+
+def column_edges(visible: TimeRange, width: int) -> I64:
+    """The ``width + 1`` instants that bound the pixel columns, int64 ns."""
+    share, rest = divmod(visible.duration, width)
+    at = np.arange(width + 1, dtype=np.int64)
+    return visible.start + at * share + at * rest // width
+
+
+def columns_of(bars: Bars, visible: TimeRange, width: int) -> Columns:
+    """Shares per pixel column, exact from the events themselves. Overlaps count once, for the earlier event."""
+    edges = column_edges(visible, width)
+    time = np.maximum(np.diff(edges), 1)
+    begin = bars.start.copy()
+    stop = np.maximum.accumulate(bars.end) if len(bars) else bars.end
+    begin[1:] = np.maximum(begin[1:], stop[:-1])
+    duration = np.maximum(0, stop - begin)
+    share = np.zeros((_KINDS, width), np.float32)
+    for kind in np.unique(bars.kind).tolist():
+        own = bars.kind == kind
+        share[kind] = np.diff(busy_before(begin[own], duration[own], edges)) / time
+    floor = np.diff(busy_before(begin, np.minimum(bars.floor, duration), edges)) / time
+    empty = np.flatnonzero(bars.end == bars.start)
+    at = np.clip(np.searchsorted(edges, bars.start[empty], side="right") - 1, 0, width - 1)
+    share[bars.kind[empty], at] = np.maximum(share[bars.kind[empty], at], 1 / 255)
+    return Columns(share, floor.astype(np.float32))
+
+
+def columns_from(
+    pyramid: Pyramid, row: int, visible: TimeRange, width: int, *, floor_scale: float = 1.0
+) -> Columns | None:
+    """Shares per pixel column from the stored levels; None where the row has none, or none as fine as a pixel."""
+    if row < 0:
+        return None
+    per_px = visible.duration / width
+    finest = int(pyramid.row_shift[row])
+    if per_px < 1 << finest:
+        return None
+    shift = min(int(np.log2(per_px)), pyramid.coarsest_shift(row))
+    if shift < finest + COARSER_BY:
+        bins = pyramid.fine_bins(row)
+        shift = finest
+    else:
+        found = pyramid.coarse_bins(row, shift)
+        if found is None:
+            return None
+        bins = found
+    low = max(0, (visible.start - pyramid.origin) >> shift)
+    high = min(len(bins), ((visible.end - 1 - pyramid.origin) >> shift) + 1)
+    if high <= low:
+        return Columns(np.zeros((_KINDS, width), np.float32), np.zeros(width, np.float32))
+    origin = pyramid.origin + (low << shift)
+    edges = ((column_edges(visible, width) - origin) / float(1 << shift)).clip(0, high - low)
+    in_bins = 255.0 * per_px / (1 << shift)
+    sums = _pooled(_channels(bins[low:high]), edges) / in_bins
+    share = sums[:_KINDS]
+    total = share.sum(axis=0)
+    over = np.maximum(total, 1)
+    share = (share / over).astype(np.float32)
+    floor = np.minimum(sums[_KINDS] * floor_scale, total / over).astype(np.float32)
+    return Columns(share, floor)
+
+
+def _channels(bins: U8) -> NDArray[np.float32]:
+    """Shares of each kind and of the floor, float32[7, bins], of a fine (dominant kind) or coarse level."""
+    if bins.shape[1] == _KINDS + 1:
+        return bins.T.astype(np.float32)
+    channels = np.zeros((_KINDS + 1, len(bins)), np.float32)
+    channels[bins[:, 0], np.arange(len(bins))] = bins[:, 1]
+    channels[_KINDS] = bins[:, 2]
+    return channels
+
+
+def _pooled(channels: NDArray[np.float32], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of each channel between neighbouring edges (in bins), bins cut by an edge in proportion."""
+    total = np.zeros((len(channels), channels.shape[1] + 1))
+    np.cumsum(channels, axis=1, out=total[:, 1:], dtype=np.float64)
+    whole = np.minimum(edges.astype(np.int64), channels.shape[1] - 1)
+    at = total[:, whole] + (edges - whole) * channels[:, whole]
+    pooled: NDArray[np.float64] = np.maximum(np.diff(at, axis=1), 0)
+    return pooled

@@ -1,0 +1,313 @@
+"""Level of detail: per lane and plane, power-of-two time bins with the share of each kind and of the floor."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracescope.core.category import KINDS, TrackKind
+from tracescope.core.columns import I64, U8, U32
+from tracescope.core.hardware import Basis
+from tracescope.core.trace import Trace
+from tracescope.lod.busy import busy_per_bin
+from tracescope.lod.planes import (
+    KIND_INDEX,
+    PLANES,
+    Plane,
+    PlaneFloors,
+    PlaneMembers,
+    nests,
+    path_segments,
+    plane_floors,
+)
+
+SMALLEST_ROW: Final = 2048
+"""Rows with fewer events are always drawn from the events themselves."""
+COARSER_BY: Final = 4
+"""Levels this much coarser than the finest, and above, hold the share of each kind."""
+FEWEST_BINS: Final = 256
+_KINDS: Final = len(KINDS)
+_EVENTS_PER_PLANE_BIN: Final = 2
+_LONGEST_SPAN: Final = 2**61
+
+LANE_ROW: Final = 0
+PLANE_ROW: Final = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Pyramid:
+    """The stored levels of every row (a lane of the trace or a plane of the device) that has many events.
+
+    Bin j of a level with shift k covers ``[origin + (j << k), origin + ((j + 1) << k))`` ns.
+    ``row_kind`` u8[r] (0 lane, 1 plane), ``row_index`` u32[r] (which one), ``row_shift`` u8[r] its finest shift.
+    ``fine`` u8[n, 3]: dominant kind, coverage, floor share (255 is the whole bin); row i owns
+    ``fine_offset[i]:fine_offset[i + 1]``. ``coarse`` u8[m, 7]: share of each kind (W K A C X S), floor share; level l
+    belongs to ``level_row[l]``, has shift ``level_shift[l]`` and owns ``level_offset[l]:level_offset[l + 1]``.
+    ``bandwidth_bytes_per_s``: what the floor shares were computed with, 0 for none.
+    """
+
+    origin: int
+    bandwidth_bytes_per_s: int
+    row_kind: U8
+    row_index: U32
+    row_shift: U8
+    fine_offset: I64
+    fine: U8
+    level_row: U32
+    level_shift: U8
+    level_offset: I64
+    coarse: U8
+
+    def __post_init__(self) -> None:
+        rows, levels = len(self.row_kind), len(self.level_row)
+        fits = (
+            len(self.row_index) == len(self.row_shift) == rows
+            and len(self.level_shift) == levels
+            and _covers(self.fine_offset, rows, self.fine, 3)
+            and _covers(self.level_offset, levels, self.coarse, _KINDS + 1)
+            and (levels == 0 or int(self.level_row.max()) < rows)
+            and (len(self.fine) == 0 or int(self.fine[:, 0].max()) < _KINDS)
+            and max(self.row_shift.max(initial=0), self.level_shift.max(initial=0)) < 63
+        )
+        if not fits:
+            raise ValueError("the level-of-detail arrays do not fit together")
+
+    @cached_property
+    def _rows(self) -> dict[tuple[int, int], int]:
+        pairs = zip(self.row_kind.tolist(), self.row_index.tolist(), strict=True)
+        return {pair: row for row, pair in enumerate(pairs)}
+
+    @cached_property
+    def _levels(self) -> dict[tuple[int, int], int]:
+        pairs = zip(self.level_row.tolist(), self.level_shift.tolist(), strict=True)
+        return {pair: level for level, pair in enumerate(pairs)}
+
+    def row_of_lane(self, lane: int) -> int:
+        """The row of a lane of the trace, -1 where it has none (few events)."""
+        return self._rows.get((LANE_ROW, lane), -1)
+
+    def row_of_plane(self, plane: Plane) -> int:
+        """The row of a plane, -1 where it has none."""
+        return self._rows.get((PLANE_ROW, int(plane)), -1)
+
+    def fine_bins(self, row: int) -> U8:
+        """The finest level of a row, u8[bins, 3]."""
+        return self.fine[int(self.fine_offset[row]) : int(self.fine_offset[row + 1])]
+
+    def coarse_bins(self, row: int, shift: int) -> U8 | None:
+        """The level of a row with this shift, u8[bins, 7]; None where it is not stored."""
+        level = self._levels.get((row, shift))
+        if level is None:
+            return None
+        return self.coarse[int(self.level_offset[level]) : int(self.level_offset[level + 1])]
+
+    def coarsest_shift(self, row: int) -> int:
+        """The largest stored shift of a row; its finest where no coarser level was worth storing."""
+        shifts = self.level_shift[self.level_row == row]
+        return int(shifts.max()) if len(shifts) else int(self.row_shift[row])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.to_arrays().values())
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The pyramid as named 1-D and 2-D arrays of fixed types."""
+        return {
+            "basis": np.array([self.origin, self.bandwidth_bytes_per_s], np.int64),
+            "row_kind": self.row_kind, "row_index": self.row_index, "row_shift": self.row_shift,
+            "fine_offset": self.fine_offset, "fine": self.fine,
+            "level_row": self.level_row, "level_shift": self.level_shift,
+            "level_offset": self.level_offset, "coarse": self.coarse,
+        }  # fmt: skip
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray[Any, Any]]) -> Self:
+        """The inverse of :meth:`to_arrays`. Raises ValueError where an array is missing or does not fit."""
+        try:
+            basis = arrays["basis"]
+            origin, bandwidth = (int(v) for v in basis)
+            return cls(
+                origin, bandwidth,
+                arrays["row_kind"].astype(np.uint8, copy=False), arrays["row_index"].astype(np.uint32, copy=False),
+                arrays["row_shift"].astype(np.uint8, copy=False), arrays["fine_offset"].astype(np.int64, copy=False),
+                arrays["fine"].astype(np.uint8, copy=False), arrays["level_row"].astype(np.uint32, copy=False),
+                arrays["level_shift"].astype(np.uint8, copy=False), arrays["level_offset"].astype(np.int64, copy=False),
+                arrays["coarse"].astype(np.uint8, copy=False),
+            )  # fmt: skip
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"the level-of-detail arrays are incomplete: {error}") from error
+
+
+def _covers(offset: I64, parts: int, table: NDArray[np.uint8], width: int) -> bool:
+    return (
+        offset.ndim == 1
+        and len(offset) == parts + 1
+        and int(offset[0]) == 0
+        and bool((np.diff(offset) >= 0).all())
+        and table.ndim == 2
+        and table.shape == (int(offset[-1]), width)
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Row:
+    """One row to be binned: sorted intervals that do not overlap, their kinds and the floor inside each, in ns."""
+
+    kind: int
+    index: int
+    start: I64
+    duration: I64
+    colour: U8
+    floor: I64
+    events_per_bin: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Made:
+    """What has been built so far: (kind, index, shift) of rows, their finest levels, (row, shift) of coarser ones."""
+
+    rows: list[tuple[int, int, int]]
+    fine: list[U8]
+    levels: list[tuple[int, int]]
+    coarse: list[U8]
+
+
+def build_pyramid(trace: Trace, basis: Basis) -> Pyramid:
+    """Bin every lane and plane of ``trace`` that has at least ``SMALLEST_ROW`` events, floors priced on ``basis``."""
+    origin, end = trace.span
+    span = max(1, end - origin)
+    made = _Made([], [], [], [])
+    if span < _LONGEST_SPAN:
+        for row in _rows(trace, basis):
+            shift = _finest_shift(span, max(1, len(row.start) // row.events_per_bin))
+            made.rows.append((row.kind, row.index, shift))
+            _bin(row, origin, span, shift, made)
+    row_table = np.array(made.rows, np.int64).reshape(-1, 3)
+    level_table = np.array(made.levels, np.int64).reshape(-1, 2)
+    return Pyramid(
+        origin=origin,
+        bandwidth_bytes_per_s=basis.bandwidth_bytes_per_s or 0,
+        row_kind=row_table[:, 0].astype(np.uint8),
+        row_index=row_table[:, 1].astype(np.uint32),
+        row_shift=row_table[:, 2].astype(np.uint8),
+        fine_offset=_offsets(made.fine),
+        fine=np.concatenate(made.fine) if made.fine else np.empty((0, 3), np.uint8),
+        level_row=level_table[:, 0].astype(np.uint32),
+        level_shift=level_table[:, 1].astype(np.uint8),
+        level_offset=_offsets(made.coarse),
+        coarse=np.concatenate(made.coarse) if made.coarse else np.empty((0, _KINDS + 1), np.uint8),
+    )
+
+
+def _offsets(parts: list[U8]) -> I64:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum([len(p) for p in parts], dtype=np.int64)])
+
+
+def _finest_shift(span: int, bins: int) -> int:
+    """The smallest shift with at most about ``bins`` bins over ``span`` ns."""
+    return max(0, (span // bins).bit_length())
+
+
+def _rows(trace: Trace, basis: Basis) -> Iterator[_Row]:
+    if len(trace.events) < SMALLEST_ROW:
+        return
+    events = trace.events
+    floors = plane_floors(trace.work, basis)
+    offset = trace.lanes.offset.tolist()
+    for lane, (low, high) in enumerate(pairwise(offset)):
+        # Synthesised engines are shown as resource lanes only, so their own rows are never folded.
+        if high - low < SMALLEST_ROW or trace.tracks[trace.lanes.track[lane]].kind is TrackKind.ENGINE:
+            continue
+        rows = slice(low, high)
+        floor, _ = floors.of(Plane.PATH, events.work[rows])
+        yield _Row(
+            LANE_ROW, lane, events.start[rows], events.duration[rows], KIND_INDEX[events.category[rows]],
+            np.minimum(floor, events.duration[rows]), 1,
+        )  # fmt: skip
+    yield from _plane_rows(trace, floors)
+
+
+def _plane_rows(trace: Trace, floors: PlaneFloors) -> Iterator[_Row]:
+    events = trace.events
+    device = np.flatnonzero(np.repeat(trace.on_device, np.diff(trace.lanes.offset)))
+    if len(device) < SMALLEST_ROW:
+        return
+    start = events.start[device]
+    end = start + events.duration[device]
+    if (start[1:] < start[:-1]).any():
+        order = np.lexsort((end, start))
+        device, start, end = device[order], start[order], end[order]
+    members = PlaneMembers.of(trace.work)
+    work, roles, category = events.work[device], events.roles[device], events.category[device]
+    for plane in PLANES:
+        if plane is Plane.PATH:
+            lane = trace.event_lane[device]
+            depth = trace.lanes.depth[lane] if nests(trace) else np.zeros(len(device), np.uint16)
+            begin, stop, row = path_segments(start, end, depth, trace.lanes.track[lane])
+        else:
+            row = np.flatnonzero(members.contains(plane, work, roles, category))
+            begin, stop = start[row].copy(), np.maximum.accumulate(end[row]) if len(row) else end[row]
+            begin[1:] = np.maximum(begin[1:], stop[:-1])
+        if len(row) < SMALLEST_ROW:
+            continue
+        duration = np.maximum(0, stop - begin)
+        own, _ = floors.of(plane, work[row])
+        colour = KIND_INDEX[category[row]] if plane is Plane.PATH else np.full(len(row), plane - 1, np.uint8)
+        yield _Row(PLANE_ROW, plane, begin, duration, colour, np.minimum(own, duration), _EVENTS_PER_PLANE_BIN)
+
+
+def _bin(row: _Row, origin: int, span: int, shift: int, made: _Made) -> None:
+    bins = ((span - 1) >> shift) + 1
+    present = np.flatnonzero(np.bincount(row.colour, minlength=_KINDS))
+    busy = np.zeros((len(present), bins), np.int64)
+    for i, kind in enumerate(present.tolist()):
+        own = slice(None) if len(present) == 1 else row.colour == kind
+        busy[i] = busy_per_bin(row.start[own], row.duration[own], origin, shift, bins)
+    floor = busy_per_bin(row.start, row.floor, origin, shift, bins)
+    instants = _instants(row, present, origin, shift, bins)
+    table = np.empty((bins, 3), np.uint8)
+    table[:, 0] = present[(busy + instants).argmax(axis=0)]
+    table[:, 1] = np.maximum(_share(busy.sum(axis=0), shift), instants.max(axis=0))
+    table[:, 2] = np.minimum(_share(floor, shift), table[:, 1])
+    made.fine.append(table)
+    for level in range(shift + 1, 62):
+        busy, floor = _halved(busy), _halved(floor[None])[0]
+        instants = _halved(instants) > 0
+        if level < shift + COARSER_BY:
+            continue
+        shares = np.zeros((busy.shape[1], _KINDS + 1), np.uint8)
+        for i, kind in enumerate(present.tolist()):
+            shares[:, kind] = np.maximum(_share(busy[i], level), instants[i])
+        shares[:, _KINDS] = _share(floor, level)
+        made.levels.append((len(made.rows) - 1, level))
+        made.coarse.append(shares)
+        if busy.shape[1] <= FEWEST_BINS:
+            break
+
+
+def _instants(row: _Row, present: I64, origin: int, shift: int, bins: int) -> NDArray[np.bool_]:
+    """Which bins hold an event without length, bool[kinds, bins]: it covers no time and must still be seen."""
+    found = np.zeros((len(present), bins), bool)
+    empty = np.flatnonzero(row.duration == 0)
+    at = np.clip((row.start[empty] - origin) >> shift, 0, bins - 1)
+    found[np.searchsorted(present, row.colour[empty]), at] = True
+    return found
+
+
+def _halved(values: NDArray[Any]) -> NDArray[Any]:
+    if values.shape[1] % 2:
+        values = np.pad(values, ((0, 0), (0, 1)))
+    halved: NDArray[Any] = values[:, 0::2] + values[:, 1::2]
+    return halved
+
+
+def _share(busy: I64, shift: int) -> U8:
+    """Busy ns of bins of ``2**shift`` ns as 0 to 255; anything at all is at least 1, so that nothing vanishes."""
+    scaled = np.rint(busy * (255.0 / (1 << shift))).astype(np.int64)
+    share: U8 = np.clip(scaled, (busy > 0).astype(np.int64), 255).astype(np.uint8)
+    return share
