@@ -34,6 +34,8 @@ class Family(IntEnum):
     """The reduction of a split GEMM: the op of the GEMM before it, no bytes of its own."""
     EMBED = 16
     ELEMENTWISE = 17
+    NORM_PART = 18
+    """A later operator of a norm that was written out in elementary operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ OPERATOR_RULES: tuple[Rule, ...] = (
     Rule(Family.NORM, r"(rms|layer)_?norm"),
     Rule(Family.ACT, r"^aten::(silu|gelu|relu|glu)_?$"),
     Rule(Family.SAMPLE, r"^aten::(argmax|topk|multinomial|_?softmax|_?log_softmax|sort)$"),
-    Rule(Family.GEMM, r"^aten::(linear|matmul|mm|addmm|bmm|baddbmm|_int_mm|_scaled_mm|einsum)$|linear_pointwise"),
+    Rule(Family.GEMM, r"^aten::(linear|matmul|mm|addmm|bmm|baddbmm|_int_mm|_scaled_mm)$|linear_pointwise"),
     Rule(Family.GEMM, r"mkldnn.*linear|_weight_int(4|8)pack_mm|quantized::linear"),
     Rule(Family.ELEMENTWISE, r"^aten::|^prims::"),
 )
@@ -129,6 +131,7 @@ OP_OF_FAMILY: dict[Family, Op] = {
     Family.GEMM_PART: Op.OTHER,
     Family.EMBED: Op.EMBED,
     Family.ELEMENTWISE: Op.OTHER,
+    Family.NORM_PART: Op.NORM,
 }
 """The op of a family where its place in a layer says nothing finer."""
 
@@ -151,6 +154,7 @@ CATEGORY_OF_FAMILY: dict[Family, Category] = {
     Family.GEMM_PART: Category.WEIGHT_READ,
     Family.EMBED: Category.WEIGHT_READ,
     Family.ELEMENTWISE: Category.COMPUTE,
+    Family.NORM_PART: Category.COMPUTE,
 }
 
 

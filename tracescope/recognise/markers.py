@@ -53,7 +53,8 @@ def _vllm_sums(m: re.Match[str]) -> Marker:
 def _vllm_detailed(m: re.Match[str]) -> Marker:
     prefills, decodes = int(m["prefills"]), int(m["decodes"])
     new = int(m["psq"]) + int(m["dsq"])
-    context = int(m["psk"]) + int(m["dsk"])
+    # In a mixed step the floor counts the decode rows, so only their cache is summed.
+    context = int(m["dsk"]) if decodes else int(m["psk"])
     return Marker("vLLM", _kind(prefills, decodes), prefills + decodes, -1, context, new, context_includes_new=True)
 
 

@@ -1,0 +1,66 @@
+"""Who launched a device event: correlation to the runtime call, and the operator that was running around that call."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracescope.core.columns import I64
+from tracescope.core.raw import RawTrace
+from tracescope.recognise.tracks import Place, TrackPlan
+
+
+@dataclass(frozen=True, eq=False)
+class Launches:
+    """``call``: row of the runtime call that launched each event, -1 where none is recorded; int64[events].
+
+    ``moment``: when it was launched, ns as the file counts; where no launch is recorded its own start.
+    """
+
+    call: I64
+    moment: I64
+
+    @property
+    def recorded(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which events have a recorded launch; bool[events]."""
+        return self.call >= 0
+
+
+def find_launches(raw: RawTrace, plan: TrackPlan) -> Launches:
+    """Join device events to host calls by correlation; of several calls with one correlation the earliest launched."""
+    events = raw.events
+    call = np.full(len(events), -1, np.int64)
+    hosts = np.flatnonzero((events.correlation >= 0) & plan.at(Place.HOST))
+    devices = np.flatnonzero((events.correlation >= 0) & plan.at(Place.DEVICE))
+    if len(hosts) and len(devices):
+        hosts = hosts[np.lexsort((events.start[hosts], events.correlation[hosts]))]
+        ids, first = np.unique(events.correlation[hosts], return_index=True)
+        found = np.searchsorted(ids, events.correlation[devices])
+        found[found == len(ids)] = 0
+        hit = ids[found] == events.correlation[devices]
+        call[devices[hit]] = hosts[first[found[hit]]]
+    moment = np.where(call >= 0, events.start[call], events.start)
+    return Launches(call, moment)
+
+
+def enclosing(raw: RawTrace, inner: I64, outer: I64) -> I64:
+    """For each row of ``inner`` the row of ``outer`` on the same source thread that contains its start, -1 for none.
+
+    ``outer`` must not nest within one thread.
+    """
+    result = np.full(len(inner), -1, np.int64)
+    if not len(inner) or not len(outer):
+        return result
+    e = raw.events
+    outer = outer[np.lexsort((e.start[outer], e.track[outer]))]
+    # One search for all threads: (thread, start) becomes the rank among the outer starts of that thread.
+    track_low = np.searchsorted(e.track[outer], np.arange(len(raw.tracks) + 1))
+    for track in np.unique(e.track[inner]).tolist():
+        low, high = track_low[track], track_low[track + 1]
+        if low == high:
+            continue
+        mine = np.flatnonzero(e.track[inner] == track)
+        at = np.searchsorted(e.start[outer[low:high]], e.start[inner[mine]], side="right") - 1
+        candidate = outer[low + np.maximum(at, 0)]
+        inside = (at >= 0) & (e.start[inner[mine]] < e.start[candidate] + np.maximum(e.duration[candidate], 1))
+        result[mine[inside]] = candidate[inside]
+    return result
