@@ -8,8 +8,9 @@ class ModelSpec:
     """Shapes and storage of one decoder-only model.
 
     ``weights``, ``lm_head``, ``kv`` and ``activations`` name the dtypes (``bf16``, ``int4-g128`` ...) of the linear
-    weights, the output head, the KV cache and the activations: four separate choices. ``norm`` is ``rms`` or
-    ``layer``; ``norms_per_layer`` counts block norms (2; 1 where attention and MLP share one; 4 for sandwich norms).
+    weights, the output head, the KV cache and the activations: four separate choices; norms, biases and embeddings are
+    stored like the activations. ``norm`` is ``rms``, ``layer`` (a weight and a bias) or ``layer-no-bias``;
+    ``norms_per_layer`` counts block norms (2; 1 where attention and MLP share one; 4 for sandwich norms).
     ``position_rows`` counts stored learned positions (0: none). ``assumptions`` lists every value the config did not
     give; ``source`` says where the shapes are from.
     """
@@ -40,6 +41,12 @@ class ModelSpec:
     """Parts that a quantized model keeps in 16 bit, by the names of its config."""
     invented: bool = False
     assumptions: tuple[str, ...] = ()
+    lm_head_bias: bool = False
+    embedding_norm: bool = False
+    """A norm right after the embedding (BLOOM), counted with it."""
+    max_positions: int | None = None
+    """The longest context the config claims; only shown, never used in a number."""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

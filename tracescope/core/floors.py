@@ -1,0 +1,64 @@
+"""The time below which work cannot finish: bytes over bandwidth against FLOPs over peak, plus the link."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracescope.core.arithmetic import OpWork
+from tracescope.core.columns import I64, Bool
+from tracescope.core.errors import TraceError
+from tracescope.core.hardware import Basis
+from tracescope.core.trace import UNKNOWN, WorkTable
+
+F64 = NDArray[np.float64]
+
+LINK_LATENCY_S: Final = 5e-6
+"""Latency of one all-reduce; 3 to 7 µs are usual on a switched link, however small the message."""
+
+
+def _floor_s(memory: I64, flops: I64, link: I64, basis: Basis) -> tuple[F64, Bool]:
+    """Seconds and whether they are known, one a row; ``memory`` and ``link`` -1 where not determined, ``flops`` too."""
+    bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
+    known = (memory == 0) | ((memory > 0) & (bandwidth is not None))
+    seconds = np.where(memory > 0, memory, 0) / (bandwidth or 1)
+    if peak is not None:
+        seconds = np.maximum(seconds, np.where(flops > 0, flops, 0) / peak)
+    rate = basis.link_bytes_per_s
+    known &= (link == 0) | ((link > 0) & (rate is not None))
+    if rate is not None:
+        seconds = seconds + np.where(link > 0, np.maximum(link / rate, LINK_LATENCY_S), 0.0)
+    return np.where(known, seconds, 0.0), known
+
+
+def op_floor_s(op: OpWork, basis: Basis) -> float:
+    """The floor of one op in seconds; raises TraceError where the basis cannot price what it moves."""
+    seconds, known = ops_floor_s((op,), basis)
+    if not known[0]:
+        missing = "link rate" if op.link and basis.link_bytes_per_s is None else "memory bandwidth"
+        raise TraceError(f"no {missing} is known to price {op.op.label}", action="Give --hardware or --bandwidth.")
+    return float(seconds[0])
+
+
+def ops_floor_s(ops: tuple[OpWork, ...], basis: Basis) -> tuple[F64, Bool]:
+    """Floors of ``ops`` in seconds, float64[n], and whether each is known (0.0 where it is not)."""
+    columns = np.array([(op.memory_bytes, op.flops, op.link) for op in ops], np.int64).reshape(-1, 3)
+    return _floor_s(columns[:, 0], columns[:, 1], columns[:, 2], basis)
+
+
+def work_floor_ns(work: WorkTable, basis: Basis) -> tuple[F64, Bool]:
+    """Floors of the rows of ``work`` in unrounded ns, float64[n], and whether each is known, bool[n].
+
+    Known means: no amount of bytes is missing and the basis prices those that are there. An unknown floor is 0.0, so
+    that it counts nothing in a sum. Unknown FLOPs only drop the compute term.
+    """
+    kinds = np.stack([work.weight_read, work.embedding_gather, work.kv_read, work.kv_append])
+    memory = np.where((kinds == UNKNOWN).any(axis=0), UNKNOWN, kinds.sum(axis=0))
+    seconds, known = _floor_s(memory, work.flops, work.link, basis)
+    return seconds * 1e9, known
+
+
+def round_cumulatively(floors: F64) -> I64:
+    """Whole ns for each of ``floors`` (ns, in program order) that add up exactly to their rounded sum."""
+    ends = np.rint(np.cumsum(floors)).astype(np.int64)
+    return np.diff(ends, prepend=np.int64(0))

@@ -1,0 +1,58 @@
+"""Which parts of a quantized model stay in 16 bit, matched by the module names that configs use."""
+
+from functools import lru_cache
+from typing import Final
+
+from tracescope.core.model import ModelSpec
+
+LM_HEAD_MODULE: Final = "lm_head"
+LAYER_MODULES: Final = (
+    "self_attn.q_proj",
+    "self_attn.k_proj",
+    "self_attn.v_proj",
+    "self_attn.o_proj",
+    "mlp.gate_proj",
+    "mlp.up_proj",
+    "mlp.down_proj",
+)
+
+_PREFIXES: Final = frozenset({"model", "language_model", "transformer", "thinker", "decoder", "text_model"})
+_OTHER_NAMES: Final = {
+    "h": ("layers",),
+    "blocks": ("layers",),
+    "attn": ("self_attn",),
+    "attention": ("self_attn",),
+    "self_attention": ("self_attn",),
+    "qkv_proj": ("q_proj", "k_proj", "v_proj"),
+    "c_attn": ("q_proj", "k_proj", "v_proj"),
+    "query_key_value": ("q_proj", "k_proj", "v_proj"),
+    "gate_up_proj": ("gate_proj", "up_proj"),
+    "out_proj": ("o_proj",),
+    "dense": ("o_proj",),
+    "fc1": ("up_proj",),
+    "fc2": ("down_proj",),
+}
+"""Spellings of other families and fused modules, and the parts that they stand for."""
+
+
+def kept_modules(model: ModelSpec, layer: int) -> frozenset[str]:
+    """Names inside ``layer`` (-1: outside the layers) that ``model.unconverted`` keeps unquantized."""
+    return _kept(model.unconverted, layer) if model.unconverted else frozenset()
+
+
+@lru_cache(maxsize=4096)
+def _kept(patterns: tuple[str, ...], layer: int) -> frozenset[str]:
+    if layer < 0:
+        return frozenset({LM_HEAD_MODULE}) if any(_matches(p, [LM_HEAD_MODULE]) for p in patterns) else frozenset()
+    paths = {module: ["layers", str(layer), *module.split(".")] for module in LAYER_MODULES}
+    return frozenset(module for module, path in paths.items() if any(_matches(p, path) for p in patterns))
+
+
+def _matches(pattern: str, full: list[str]) -> bool:
+    """Whether the dotted ``pattern`` names ``full`` or a part of its path, its leading container names left out."""
+    parts = pattern.strip(".").split(".")
+    while len(parts) > 1 and parts[0] in _PREFIXES:
+        parts = parts[1:]
+    wanted = [_OTHER_NAMES.get(part, (part,)) for part in parts]
+    room = len(full) - len(wanted)
+    return any(all(full[at + i] in names for i, names in enumerate(wanted)) for at in range(room + 1))

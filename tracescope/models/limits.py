@@ -1,0 +1,72 @@
+"""Reading JSON and TOML that somebody else wrote: a size limit, strict numbers, one clear sentence on failure."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from tracescope.core.errors import TraceError
+
+MAX_BYTES: Final = 16 << 20
+"""The largest public config.json is a few hundred kB (long lists of unconverted modules); 16 MiB refuses the rest."""
+
+_SHOWN = 60
+
+
+def read_text(path: Path) -> str:
+    """The text of a small UTF-8 file; raises TraceError where it is missing, a directory, too large or not text."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise TraceError(f"{path}: larger than {MAX_BYTES >> 20} MiB, which no config file is")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{path}: not UTF-8 text (byte {error.start})") from None
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The JSON object in ``path``; raises TraceError for anything else, a key given twice and NaN included."""
+    try:
+        value = json.loads(read_text(path), parse_constant=_no_constant, object_pairs_hook=_no_second_value)
+    except json.JSONDecodeError as error:
+        raise TraceError(f"{path}: not JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise TraceError(f"{path}: nested too deeply to be a config") from None
+    except ValueError as error:
+        raise TraceError(f"{path}: {error}") from None
+    if not isinstance(value, dict):
+        raise TraceError(f"{path}: holds {shown(value)}, not a JSON object of config keys")
+    return value
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The TOML document in ``path``; raises TraceError where it is not one."""
+    try:
+        return tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise TraceError(f"{path}: not TOML: {error or 'nested too deeply'}") from None
+
+
+def shown(value: Any) -> str:
+    """A value from a file for a message: short, whatever it is."""
+    text = "null" if value is None else json.dumps(value) if isinstance(value, (bool, int, float, str)) else None
+    if text is None:
+        return "a list" if isinstance(value, list) else "an object"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number a config can hold")
+
+
+def _no_second_value(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise ValueError(f"'{key[:_SHOWN]}' is given twice with different values")
+        found[key] = value
+    return found
