@@ -1,0 +1,133 @@
+"""The style sheet of the widgets, made from the palette that the pictures use."""
+
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
+
+from tracescope.ui.theme import Theme, mixed
+
+
+def palette(theme: Theme) -> QPalette:
+    """The Qt palette of a theme, for what a style sheet does not reach."""
+    result = QPalette()
+    group = QPalette.ColorRole
+    for role, value in (
+        (group.Window, theme.window),
+        (group.Base, theme.field),
+        (group.AlternateBase, theme.band),
+        (group.Button, theme.panel),
+        (group.Text, theme.text),
+        (group.WindowText, theme.text),
+        (group.ButtonText, theme.text),
+        (group.PlaceholderText, theme.muted),
+        (group.Highlight, theme.accent),
+        (group.HighlightedText, theme.on_accent),
+        (group.ToolTipBase, theme.panel),
+        (group.ToolTipText, theme.text),
+        (group.Light, theme.grid),
+        (group.Mid, theme.border),
+        (group.Dark, theme.border),
+        (group.Link, theme.text),
+    ):
+        result.setColor(role, QColor(value))
+    for role in (group.Text, group.WindowText, group.ButtonText):
+        result.setColor(QPalette.ColorGroup.Disabled, role, QColor(disabled_colour(theme)))
+    return result
+
+
+def disabled_colour(theme: Theme) -> str:
+    """The text and icon colour of a disabled control (38 % of the text)."""
+    return mixed(theme.text, theme.head, 0.38)
+
+
+def resolved(choice: str) -> str:
+    """``light`` or ``dark`` for a setting that may be ``system``."""
+    if choice in ("light", "dark"):
+        return choice
+    from_system = QGuiApplication.palette()
+    return "dark" if from_system.color(QPalette.ColorRole.Window).lightness() < 128 else "light"
+
+
+def style_sheet(t: Theme) -> str:
+    """The style sheet of a theme. Sizes are those of the design; colours come from the palette alone."""
+    off = disabled_colour(t)
+    return f"""
+QMainWindow, QDialog {{ background: {t.window}; }}
+QMainWindow::separator {{ background: {t.window}; width: 4px; height: 4px; }}
+QMenuBar {{ background: {t.head}; color: {t.text}; border: 0; padding: 0 4px; }}
+QMenuBar::item {{ padding: 3px 9px; background: transparent; }}
+QMenuBar::item:selected {{ background: {t.hover}; border-radius: 3px; }}
+QMenu {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; padding: 4px 0; }}
+QMenu::item {{ padding: 4px 28px 4px 24px; }}
+QMenu::item:selected {{ background: {t.hover}; }}
+QMenu::item:disabled {{ color: {off}; }}
+QMenu::separator {{ height: 1px; background: {t.grid}; margin: 4px 0; }}
+QToolBar {{ background: {t.head}; border: 0; border-bottom: 1px solid {t.border}; border-top: 1px solid {t.grid};
+  spacing: 2px; padding: 0 8px; }}
+QToolBar::separator {{ background: {t.border}; width: 1px; margin: 6px 5px; }}
+QToolButton {{ color: {t.text}; border: 0; border-radius: 4px; padding: 2px 6px; min-height: 22px;
+  border-bottom: 2px solid transparent; }}
+QToolButton:hover {{ background: {t.hover}; }}
+QToolButton:focus {{ border: 2px solid {t.accent}; padding: 0 4px; }}
+QToolButton:checked {{ background: {t.hover}; border-bottom: 2px solid {t.accent}; border-radius: 2px; }}
+QToolButton:disabled {{ color: {off}; }}
+QToolButton:checked:disabled {{ border-bottom-color: {mixed(t.accent, t.head, 0.38)}; }}
+QToolButton#exportButton {{ border: 1px solid {t.border}; padding: 1px 8px; background: {t.panel}; }}
+QToolButton::menu-indicator {{ image: none; }}
+QStatusBar {{ background: {t.head}; color: {t.text2}; border-top: 1px solid {t.border}; }}
+QStatusBar::item {{ border: 0; }}
+QLabel {{ color: {t.text}; background: transparent; }}
+QLabel[role="text2"] {{ color: {t.text2}; }}
+QLabel[role="muted"] {{ color: {t.muted}; }}
+QComboBox, QSpinBox, QLineEdit {{ background: {t.field}; color: {t.text}; border: 1px solid {t.border};
+  border-radius: 4px; padding: 1px 6px; min-height: 20px; selection-background-color: {t.accent};
+  selection-color: {t.on_accent}; }}
+QComboBox:focus, QSpinBox:focus, QLineEdit:focus {{ border: 2px solid {t.accent}; padding: 0 5px; }}
+QComboBox:disabled, QSpinBox:disabled, QLineEdit:disabled {{ color: {off}; background: {t.head};
+  border-color: {t.grid}; }}
+QLineEdit[invalid="true"] {{ border: 2px solid {t.warning_text}; }}
+QComboBox QAbstractItemView {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border};
+  selection-background-color: {t.selected}; selection-color: {t.text}; outline: 0; }}
+QPushButton {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; border-radius: 4px;
+  padding: 3px 12px; min-height: 20px; }}
+QPushButton:hover {{ background: {t.hover}; }}
+QPushButton:focus {{ border: 2px solid {t.accent}; padding: 2px 11px; }}
+QPushButton:disabled {{ color: {off}; }}
+QPushButton#primary {{ background: {t.accent}; color: {t.on_accent}; border-color: {t.accent}; font-weight: 600; }}
+QPushButton#primary:focus {{ border: 2px solid {t.ink}; }}
+QPushButton#primary:disabled {{ background: {mixed(t.accent, t.panel, 0.38)}; border-color: {t.panel}; }}
+QPushButton#row {{ border: 0; border-radius: 0; text-align: left; padding: 6px 0; }}
+QDockWidget {{ color: {t.text}; }}
+QWidget#dockTitle {{ background: {t.head}; border-bottom: 1px solid {t.border}; }}
+QWidget#dockTitle QToolButton {{ padding: 0; min-height: 16px; min-width: 16px; border: 0; }}
+QTabBar {{ background: {t.head}; }}
+QTabBar::tab {{ background: {t.head}; color: {t.text2}; padding: 3px 14px 4px 14px; border: 0;
+  border-top: 2px solid transparent; min-height: 18px; }}
+QTabBar::tab:selected {{ background: {t.panel}; color: {t.text}; border-top: 2px solid {t.accent}; }}
+QTabBar::tab:hover:!selected {{ background: {t.hover}; }}
+QTabBar::tab:focus {{ color: {t.text}; }}
+QTableView {{ background: {t.panel}; color: {t.text}; border: 0; gridline-color: transparent; outline: 0;
+  selection-background-color: {t.selected}; selection-color: {t.text}; alternate-background-color: {t.band}; }}
+QTableView:focus {{ border: 2px solid {t.accent}; }}
+QHeaderView {{ background: {t.panel}; border: 0; }}
+QHeaderView::section {{ background: {t.panel}; color: {t.text2}; border: 0; border-bottom: 1px solid {t.border};
+  padding: 2px 6px; }}
+QScrollBar:vertical {{ background: {t.panel}; width: 10px; margin: 0; }}
+QScrollBar:horizontal {{ background: {t.panel}; height: 10px; margin: 0; }}
+QScrollBar::handle {{ background: {t.border}; border-radius: 4px; min-height: 24px; min-width: 24px; margin: 1px; }}
+QScrollBar::handle:hover {{ background: {t.muted}; }}
+QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+QScrollArea, QScrollArea > QWidget > QWidget {{ background: {t.panel}; border: 0; }}
+QProgressBar {{ background: {t.field}; border: 1px solid {t.border}; border-radius: 3px; max-height: 10px;
+  text-align: center; }}
+QProgressBar::chunk {{ background: {t.ink}; }}
+QWidget#messageBar {{ background: {t.warning_fill}; border-bottom: 1px solid {t.border}; }}
+QLabel#messageText {{ color: {t.warning_text}; }}
+QWidget#messageBar[warning="false"] {{ background: {t.panel}; }}
+QWidget#messageBar[warning="false"] QLabel {{ color: {t.text}; }}
+QWidget#panel, QWidget#welcome {{ background: {t.panel}; }}
+QFrame#card {{ background: {t.panel}; border: 1px solid {t.border}; border-radius: 6px; }}
+QFrame#drop {{ background: {t.panel}; border: 2px dashed {t.border}; border-radius: 4px; }}
+QFrame#drop[target="true"] {{ border-color: {t.accent}; background: {t.wedge}; }}
+QFrame#rule {{ background: {t.grid}; border: 0; max-height: 1px; }}
+QToolTip {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; padding: 4px 6px; }}
+"""
