@@ -26,6 +26,8 @@ __all__ = ["Column", "Structure", "damaged", "h5py", "inspect", "is_hdf5"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_FLETCHER32)
+_LAST_BUILT_IN_FILTER = 255
+"""HDF5 keeps 0 to 255 for filters of its own; every other one would have to be loaded from somewhere."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, 77, 524)
 """Errors of file systems without locks; 77 and 524 (ENOTSUPP) are what some network mounts answer."""
 
@@ -178,16 +180,37 @@ class _Gate:
     # --- root attributes ---
 
     def _version(self) -> int:
-        foreign = TraceError(
-            f"{self._path.name} is an HDF5 file but not a tracescope file.",
+        try:
+            ours = self._text("format", len(layout.FORMAT)) == layout.FORMAT.decode()
+        except TraceError:
+            ours = False
+        if ours:
+            return self._integer("version")
+        odd = self._oddity()
+        raise TraceError(
+            f"{self._path.name} is an HDF5 file but not a tracescope file{odd and f' ({odd})'}.",
             action="Open the trace it was made from, or a .tscope.h5 file.",
         )
-        try:
-            if self._text("format", len(layout.FORMAT)) != layout.FORMAT.decode():
-                raise foreign
-        except TraceError:
-            raise foreign from None
-        return self._integer("version")
+
+    def _oddity(self) -> str:
+        """What else is wrong with a foreign file, from the creation properties of its first datasets; often nothing."""
+        with suppress(Exception):
+            for raw in list(self._root)[:32]:
+                name = raw.decode("ascii", "replace")[:40]
+                if self._root.links.get_info(raw).type != h5py.h5l.TYPE_HARD:
+                    return f"{name} is a link to somewhere else"
+                child = h5py.h5o.open(self._root, raw)
+                if type(child) is not h5py.h5d.DatasetID:
+                    continue
+                plist = child.get_create_plist()
+                foreign = [plist.get_filter(i)[0] for i in range(min(plist.get_nfilters(), 32))]
+                for code in (code for code in foreign if code > _LAST_BUILT_IN_FILTER):
+                    return f"{name} uses filter {code}, which is not allowed"
+                declared = int(child.get_space().get_simple_extent_npoints()) * child.get_type().get_size()
+                stored = int(child.get_storage_size())
+                if declared > layout.FREE_BYTES and declared > layout.MAX_RATIO_COLUMN * stored:
+                    return f"{name} declares {declared} bytes where {stored} bytes are stored"
+        return ""
 
     def _newer(self, version: int) -> TraceError:
         return TraceError(
@@ -317,13 +340,18 @@ class _Gate:
             raise self._bomb(name, declared, int(dataset.get_storage_size()))
         count = -(-shape[0] // int(chunk[0]))
         found: dict[int, Chunk] = {}
+        raw_chunks: list[int] = []
 
         def keep(info: Any) -> bool | None:
             row = int(info.chunk_offset[0])
-            found[row] = Chunk(row, int(info.byte_offset), 0 if info.filter_mask else int(info.size))
-            return True if len(found) > count else None
+            found[row] = Chunk(row, int(info.byte_offset), int(info.size))
+            if info.filter_mask:
+                raw_chunks.append(row)
+            return True if raw_chunks or len(found) > count else None
 
         dataset.chunk_iter(keep)
+        if raw_chunks:
+            raise self._bad(f"column {name} has a chunk that skips a filter")
         chunks = [found[row] for row in range(0, shape[0], int(chunk[0])) if row in found]
         stored = sum(c.size for c in chunks)
         if declared > layout.MAX_RATIO_COLUMN * stored:
