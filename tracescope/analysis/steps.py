@@ -11,6 +11,9 @@ from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import UNKNOWN, Trace
 
+ALL_ACCEPTED = "all generated tokens accepted"
+"""The acceptance criterion that stands beside every throughput."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StepSeries:

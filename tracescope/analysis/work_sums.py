@@ -1,7 +1,8 @@
 """Bytes and FLOPs summed over groups of events, unknown wherever an event known to move them has no amount."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 
@@ -45,6 +46,10 @@ class WorkSums:
         """Weights, embedding rows, KV reads and appends together, bytes, -1 where one of them is not known."""
         total = self.weight_read + self.embedding_gather + self.kv_read + self.kv_append
         return np.where(self.memory_known, total, UNKNOWN)
+
+    def taken(self, order: I64) -> Self:
+        """The groups in another order (int64 row indices)."""
+        return type(self)(**{f.name: getattr(self, f.name)[order] for f in fields(self)})
 
 
 def work_sums(trace: Trace, ids: I64, sums: Callable[[I64], I64]) -> WorkSums:
@@ -96,9 +101,14 @@ def labels_of_roles(roles: int) -> list[str]:
     return [category.label for category in Category if roles & category.role]
 
 
-def main_category(weight: I64, categories: U8, group: I64, groups: int) -> I64:
-    """The category of each group: the one with the largest summed ``weight``; ties go to the first in order."""
-    share = np.zeros((groups, len(Category)), np.int64)
-    np.add.at(share, (group, categories), weight)
-    main: I64 = share.argmax(axis=1)
+def main_category(categories: U8, group: I64, groups: int, floor: I64, exposed: I64) -> I64:
+    """The category that names each group: that of the largest summed floor, else of the most time, else the first."""
+
+    def share(values: I64) -> I64:
+        total = np.zeros((groups, len(Category)), np.int64)
+        np.add.at(total, (group, categories), values)
+        return total
+
+    by_floor, by_time = share(floor), share(exposed + 1)
+    main: I64 = np.where(by_floor.any(axis=1), by_floor.argmax(axis=1), by_time.argmax(axis=1))
     return main

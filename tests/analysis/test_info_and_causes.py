@@ -1,0 +1,100 @@
+"""What is in a trace, where a gap goes, and one op beside its twins."""
+
+from made_traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, THREAD, Ev, St, make_trace
+
+from tracescope.analysis.breakdown import break_down
+from tracescope.analysis.gap_causes import gap_causes
+from tracescope.analysis.info import info_document
+from tracescope.analysis.same_op import same_op_in_layers
+from tracescope.core.category import Category, Op
+from tracescope.core.report import ImportReport, Inference, Source
+from tracescope.core.trace import Device
+
+WEIGHTS, KV, COMPUTE = Category.WEIGHT_READ, Category.KV_READ, Category.COMPUTE
+
+INFO_KEYS = {
+    "format_version", "created_by", "source", "model", "hardware", "events", "tracks", "steps", "decode_steps",
+    "layers", "requests", "span_ns", "start_ns", "categories", "report", "devices", "assumptions",
+}  # fmt: skip
+
+
+def test_busy_time_is_the_union_over_all_streams_of_a_device() -> None:
+    events = [
+        Ev(0, 10, category=WEIGHTS, weight_read=7, layer=0),
+        Ev(5, 10, track=1, category=KV, unknown=True, layer=1),
+        Ev(40, 10, category=WEIGHTS, weight_read=7, step=-1),
+        Ev(0, 200, track=2, step=-1, category=Category.HOST),
+    ]
+    report = ImportReport(9, 7, {"no_time": 2}, {"stray": 1}, None, (Inference("decode", "marker", 0.9),), 12)
+    trace = make_trace(
+        events, [St(0, 20)], (STREAM, SECOND_STREAM, THREAD), base_ns=10**18, report=report,
+        source=Source("a.json", "ab" * 32, 77, "chrome"), devices=(Device(0, 0, "GPU"), Device(1, 0, "idle one")),
+    )  # fmt: skip
+    info = info_document(trace, BASIS, 1)
+    assert set(info) >= INFO_KEYS
+    assert info["devices"] == [{"device": 0, "rank": 0, "name": "GPU", "busy_ns": 25, "idle_ns": 25, "span_ns": 50}]
+    assert info["categories"]["weight_read"] == {
+        "events": 2, "busy_ns": 20, "weight_read_bytes": 14, "kv_read_bytes": 0, "kv_append_bytes": 0
+    }  # fmt: skip
+    assert info["categories"]["kv_read"]["kv_read_bytes"] is None
+    assert info["categories"]["host"]["events"] == 0
+    assert (info["events"], info["tracks"], info["steps"], info["decode_steps"], info["layers"]) == (4, 3, 1, 1, 2)
+    assert (info["span_ns"], info["start_ns"]) == (200, 10**18)
+    assert info["report"] == {
+        "seen": 9, "imported": 7, "dropped": {"no_time": 2}, "flagged": {"stray": 1}, "truncated_at_byte": None,
+        "inferred": [{"what": "decode", "rule": "marker", "confidence": 0.9}], "unclassified_ns": 12,
+    }  # fmt: skip
+    assert info["source"] == {"name": "a.json", "sha256": "ab" * 32, "bytes": 77, "importer": "chrome"}
+    assert info["hardware"] == "test"
+
+
+def test_of_a_cpu_run_only_operators_inside_steps_are_the_device() -> None:
+    events = [Ev(0, 100, step=-1), Ev(10, 20), Ev(12, 5)]
+    info = info_document(make_trace(events, [St(10, 20)], (THREAD,)), NO_BASIS)
+    assert info["devices"] == [{"device": None, "rank": None, "name": None, "busy_ns": 20, "idle_ns": 0, "span_ns": 20}]
+    assert info["source"]["name"] is None
+
+
+def test_an_empty_trace_has_an_info_too() -> None:
+    info = info_document(make_trace([], []), NO_BASIS)
+    assert (info["events"], info["span_ns"], info["start_ns"], info["devices"]) == (0, 0, None, [])
+
+
+def test_the_causes_of_a_gap_add_up_to_it() -> None:
+    events = [
+        Ev(0, 20, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=12),
+        Ev(20, 50, op=Op.ATTENTION, layer=0, category=KV, kv_read=20),
+        Ev(70, 10, op=Op.NORM, layer=0, category=COMPUTE),
+        Ev(80, 4, op=Op.KV_APPEND, layer=0, category=Category.KV_APPEND, kv_append=1),
+        Ev(84, 6, op=Op.EXPERTS, layer=0, category=WEIGHTS, unknown=True),
+        Ev(95, 5, op=Op.SAMPLE, category=Category.TOKEN_SELECTION),
+    ]
+    trace = make_trace(events, [St(0, 100)])
+    broken = break_down(trace, BASIS, 0)
+    causes = gap_causes(trace, broken)
+    assert [(c.title, c.category, c.ns) for c in causes] == [
+        ("attention above KV floor", KV, 30),
+        ("small kernels, no overlap", COMPUTE, 13),
+        ("weight reads above floor", WEIGHTS, 8),
+        ("weight reads, bytes unknown", WEIGHTS, 6),
+        ("host and token selection", Category.TOKEN_SELECTION, 5),
+        ("launch gaps", None, 5),
+    ]
+    assert sum(c.ns for c in causes) == broken.gap_of_step_ns
+
+
+def test_an_op_is_compared_with_its_twins_in_other_layers() -> None:
+    events = [
+        Ev(30 * layer + 10 * part, 10 + layer * (1 - part), op=Op.QKV, layer=layer, category=WEIGHTS, weight_read=4)
+        for layer in range(3) for part in range(2)
+    ] + [Ev(90, 5, op=Op.LM_HEAD, category=WEIGHTS, weight_read=4)]  # fmt: skip
+    trace = make_trace(events, [St(0, 100)])
+    broken = break_down(trace, BASIS, 0)
+    ids = broken.events.tolist()
+    twins = same_op_in_layers(trace, broken, ids[2])
+    assert twins.layers.tolist() == [0, 1, 2]
+    assert twins.exposed_ns.tolist() == [20, 20, 20]
+    assert twins.floor_ns.tolist() == [8, 8, 8]
+    assert twins.current == 1
+    head = same_op_in_layers(trace, broken, ids[-1])
+    assert (head.layers.tolist(), head.current) == ([], -1)

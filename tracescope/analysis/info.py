@@ -1,0 +1,122 @@
+"""What is in a trace: counts, source, model, machine, the import report and how busy each device was."""
+
+from typing import Any
+
+import numpy as np
+
+from tracescope.analysis.exposed_time import union_of
+from tracescope.analysis.work_sums import grouped, work_sums
+from tracescope.core.category import Category, TrackKind
+from tracescope.core.columns import I64
+from tracescope.core.hardware import Basis
+from tracescope.core.report import ImportReport
+from tracescope.core.trace import UNKNOWN, Device, Trace
+
+UNCLASSIFIED_SHARE = 0.005
+"""Above half a percent of device time, unrecognised kernels are worth a word."""
+
+
+def device_events(trace: Trace) -> I64:
+    """Ids of every event that counts as the device's, int64; of a CPU run, the operators inside its steps."""
+    on_device = trace.on_device[trace.event_lane]
+    kinds = {trace.tracks[t].kind for t in np.unique(trace.lanes.track[trace.on_device]).tolist()}
+    if kinds <= {TrackKind.HOST_THREAD}:
+        on_device = on_device & (trace.events.step >= 0)
+    return np.flatnonzero(on_device)
+
+
+def info_document(trace: Trace, basis: Basis, format_version: int | None = None) -> dict[str, Any]:
+    """The ``info`` document; ``format_version`` is that of the native file, which only its reader knows."""
+    meta = trace.meta
+    ids = device_events(trace)
+    layers = trace.events.layer[ids]
+    machine = basis.hardware or meta.hardware
+    start, end = trace.span
+    return {
+        "format_version": format_version,
+        "created_by": meta.created_by or None,
+        "source": {
+            "name": meta.source.name or None,
+            "sha256": meta.source.sha256 or None,
+            "bytes": meta.source.bytes if meta.source.name else None,
+            "importer": meta.source.importer or None,
+        },
+        "profile": meta.profile or None,
+        "seed": meta.seed,
+        "model": meta.model.name if meta.model else None,
+        "hardware": machine.name if machine else None,
+        "bandwidth_bytes_per_s": basis.bandwidth_bytes_per_s,
+        "bandwidth_source": basis.bandwidth_source,
+        "events": len(trace.events),
+        "tracks": len(trace.tracks),
+        "steps": len(trace.steps),
+        "decode_steps": int(trace.steps.decode.sum()),
+        "layers": len(np.unique(layers[layers >= 0])),
+        "requests": len(trace.requests),
+        "span_ns": end - start,
+        "start_ns": meta.base_ns + start if len(trace.events) else None,
+        "resolution_ns": meta.resolution_ns,
+        "categories": _categories(trace, ids),
+        "report": report_document(meta.report),
+        "devices": [_device(trace, ids, device) for device in _devices(trace, ids)],
+        "assumptions": list(meta.assumptions),
+        "notes": [*meta.notes, *basis.notes],
+    }
+
+
+def report_document(report: ImportReport) -> dict[str, Any]:
+    """The import report with its JSON names."""
+    return {
+        "seen": report.seen,
+        "imported": report.imported,
+        "dropped": dict(report.dropped),
+        "flagged": dict(report.flagged),
+        "truncated_at_byte": report.truncated_at_byte,
+        "inferred": [{"what": i.what, "rule": i.rule, "confidence": i.confidence} for i in report.inferred],
+        "unclassified_ns": report.unclassified_ns,
+    }
+
+
+def _categories(trace: Trace, ids: I64) -> dict[str, Any]:
+    events = trace.events
+    category = events.category[ids]
+    work = work_sums(trace, ids, grouped(category.astype(np.int64), len(Category)))
+    found: dict[str, Any] = {}
+    for kind in Category:
+        members = ids[category == kind]
+        found[kind.label] = {
+            "events": len(members),
+            "busy_ns": union_of(events.start[members], events.end[members]),
+            "weight_read_bytes": _known(work.weight_read[kind]),
+            "kv_read_bytes": _known(work.kv_read[kind]),
+            "kv_append_bytes": _known(work.kv_append[kind]),
+        }
+    return found
+
+
+def _devices(trace: Trace, ids: I64) -> list[Device]:
+    """Devices that ran something, in order, with the name the file gives them."""
+    used = np.unique(trace.lanes.track[np.unique(trace.event_lane[ids])]).tolist()
+    places = sorted({(trace.tracks[t].rank, trace.tracks[t].device) for t in used})
+    names = {(d.rank, d.device): d.name for d in trace.meta.devices}
+    return [Device(device, rank, names.get((rank, device), "")) for rank, device in places]
+
+
+def _device(trace: Trace, ids: I64, device: Device) -> dict[str, Any]:
+    mine = np.array([(t.device, t.rank) == (device.device, device.rank) for t in trace.tracks], bool)
+    members = ids[mine[trace.lanes.track[trace.event_lane[ids]]]]
+    start, end = trace.events.start[members], trace.events.end[members]
+    busy = union_of(start, end)
+    span = int(end.max() - start.min())
+    return {
+        "device": _known(device.device),
+        "rank": _known(device.rank),
+        "name": device.name or None,
+        "busy_ns": busy,
+        "idle_ns": span - busy,
+        "span_ns": span,
+    }
+
+
+def _known(value: int) -> int | None:
+    return None if value == UNKNOWN else int(value)
