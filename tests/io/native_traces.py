@@ -22,33 +22,30 @@ from tracescope.core.trace import (
     Track,
     WorkTable,
 )
+from tracescope.lod.pyramid import Pyramid
 
 MODEL = ModelSpec("tiny", "test", 64, 2, 4, 2, 16, 256, 1000, True, assumptions=("tied by default",))
 ENERGY = EnergyModel((1.0, 2.0, 3.0), (0.1, 0.2, 0.3), (40.0, 50.0, 60.0), "device", "test")
 HARDWARE = HardwareSpec("m", "Machine", 10**12, 1 << 35, {"bf16": 10**14}, "test", tdp_w=300.0, energy=ENERGY)
 
 
-class Arrays:
-    """Stands for a pyramid: a fixed set of arrays of every shape and type that may be stored."""
-
-    def __init__(self, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
-        self._arrays = arrays
-
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        return self._arrays
-
-
-def some_arrays() -> Arrays:
-    """Arrays of one and two dimensions, an empty one among them."""
+def some_pyramid() -> Pyramid:
+    """A pyramid of two rows, the second without bins, and one coarser level."""
     rng = np.random.default_rng(3)
-    return Arrays(
-        {
-            "level_0": rng.integers(0, 255, (5000, 3)).astype(np.uint8),
-            "level_1": rng.integers(0, 255, (40, 7)).astype(np.uint8),
-            "offset": np.arange(9, dtype=np.int64),
-            "share": rng.random(33).astype(np.float32),
-            "nothing": np.empty((0, 3), np.uint16),
-        }
+    fine = rng.integers(0, 255, (5000, 3)).astype(np.uint8)
+    fine[:, 0] %= 6
+    return Pyramid(
+        origin=-5,
+        bandwidth_bytes_per_s=10**12,
+        row_kind=np.array([0, 1], np.uint8),
+        row_index=np.array([2, 0], np.uint32),
+        row_shift=np.array([7, 3], np.uint8),
+        fine_offset=np.array([0, 5000, 5000]),
+        fine=fine,
+        level_row=np.array([0], np.uint32),
+        level_shift=np.array([11], np.uint8),
+        level_offset=np.array([0, 313]),
+        coarse=rng.integers(0, 255, (313, 7)).astype(np.uint8),
     )
 
 

@@ -5,17 +5,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from native_traces import Arrays, empty_trace, full_trace, some_arrays, traces
+from native_traces import empty_trace, full_trace, some_pyramid, traces
 
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
 from tracescope.io import native, native_layout, save
 from tracescope.io.gate import h5py
 from tracescope.io.native_chunks import fletcher32
+from tracescope.lod.pyramid import Pyramid
 
 
 def assert_same(a: Trace, b: Trace) -> None:
@@ -32,16 +34,17 @@ def assert_same(a: Trace, b: Trace) -> None:
 
 
 def test_everything_survives_a_round_trip(tmp_path: Path) -> None:
-    path, trace, arrays = tmp_path / "a.tscope.h5", full_trace(), some_arrays()
-    save.write(path, trace, arrays)
+    path, trace, pyramid = tmp_path / "a.tscope.h5", full_trace(), some_pyramid()
+    save.write(path, trace, pyramid)
     got = native.read(path)
     assert_same(trace, got.trace)
     assert got.notes == ()
-    assert got.pyramid_arrays is not None
-    assert got.pyramid_arrays.keys() == arrays.to_arrays().keys()
-    for name, array in arrays.to_arrays().items():
-        assert got.pyramid_arrays[name].dtype == array.dtype
-        assert np.array_equal(got.pyramid_arrays[name], array)
+    assert got.pyramid is not None
+    read_back = got.pyramid.to_arrays()
+    assert read_back.keys() == pyramid.to_arrays().keys()
+    for name, array in pyramid.to_arrays().items():
+        assert read_back[name].dtype == array.dtype
+        assert np.array_equal(read_back[name], array)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -50,7 +53,7 @@ def test_an_empty_trace_survives(tmp_path: Path) -> None:
     save.write(path, empty_trace())
     got = native.read(path)
     assert_same(empty_trace(), got.trace)
-    assert got.pyramid_arrays is None
+    assert got.pyramid is None
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -76,10 +79,10 @@ def test_100_000_names(tmp_path: Path) -> None:
 
 def test_the_same_data_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "a.tscope.h5"
-    save.write(path, full_trace(), some_arrays())
+    save.write(path, full_trace(), some_pyramid())
     code = (
-        "import sys; from pathlib import Path; from native_traces import full_trace, some_arrays;"
-        "from tracescope.io import save; save.write(Path(sys.argv[1]), full_trace(), some_arrays())"
+        "import sys; from pathlib import Path; from native_traces import full_trace, some_pyramid;"
+        "from tracescope.io import save; save.write(Path(sys.argv[1]), full_trace(), some_pyramid())"
     )
     other = tmp_path / "b.tscope.h5"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTHONHASHSEED": "7"}
@@ -90,11 +93,11 @@ def test_the_same_data_gives_the_same_bytes_in_another_process(tmp_path: Path) -
 def test_hdf5_itself_reads_every_column(tmp_path: Path) -> None:
     """The chunks are coded here; HDF5's own filters must agree with each of them."""
     path, trace = tmp_path / "a.tscope.h5", full_trace(native_layout.CHUNK_ROWS + 7)
-    save.write(path, trace, some_arrays())
+    save.write(path, trace, some_pyramid())
     with h5py.File(path, "r") as file:
         assert np.array_equal(file["events/start"][:], trace.events.start)
         assert np.array_equal(file["events/category"][:], trace.events.category)
-        assert np.array_equal(file["pyramid/level_0"][:], some_arrays().to_arrays()["level_0"])
+        assert np.array_equal(file["pyramid/fine"][:], some_pyramid().fine)
         for name in native_layout.COLUMNS:
             assert len(file[name][:]) == file[name].shape[0]
             assert file[name].dtype == native_layout.COLUMNS[name]
@@ -135,7 +138,7 @@ def test_any_file_name(tmp_path: Path, name: str) -> None:
 
 def test_the_checksum_of_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.tscope.h5"
-    save.write(path, full_trace(), some_arrays())
+    save.write(path, full_trace(), some_pyramid())
     native.verify_checksum(path)
     with h5py.File(path, "r+") as file:
         file.attrs.modify("columns_sha256", np.bytes_(b"0" * 64))
@@ -158,9 +161,11 @@ def test_what_is_native(tmp_path: Path) -> None:
     assert not native.is_native(tmp_path / "absent.json")
 
 
-def test_an_array_that_cannot_be_stored_is_a_bug(tmp_path: Path) -> None:
-    path = tmp_path / "a.tscope.h5"
-    for bad in ({"Up": np.zeros(3)}, {"flag": np.zeros(3, bool)}, {"cube": np.zeros((2, 2, 2))}):
-        with pytest.raises(ValueError, match="cannot be stored"):
-            save.write(path, empty_trace(), Arrays(bad))
+@pytest.mark.parametrize("bad", [{"Up": np.zeros(3)}, {"flag": np.zeros(3, bool)}, {"cube": np.zeros((2, 2, 2))}])
+def test_an_array_that_cannot_be_stored_is_a_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: dict[str, np.ndarray[Any, Any]]
+) -> None:
+    monkeypatch.setattr(Pyramid, "to_arrays", lambda self: bad)
+    with pytest.raises(ValueError, match="cannot be stored"):
+        save.write(tmp_path / "a.tscope.h5", empty_trace(), some_pyramid())
     assert not list(tmp_path.iterdir())

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from native_traces import full_trace, some_arrays
+from native_traces import full_trace, some_pyramid
 
 from tracescope.core.errors import TraceError
 from tracescope.io import gate, native, native_layout, save
@@ -25,7 +25,7 @@ FILTERS: dict[str, Any] = {"compression": "gzip", "compression_opts": 1, "shuffl
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("whole") / "whole.tscope.h5"
-    save.write(path, full_trace(300), some_arrays())
+    save.write(path, full_trace(300), some_pyramid())
     return path
 
 
@@ -306,12 +306,12 @@ STRUCTURE: dict[str, tuple[Callable[[Any], Any], str]] = {
         "not stored in chunks",
     ),
     "pyramid name": (
-        lambda file: file.move("pyramid/share", "pyramid/Sh are"),
+        lambda file: file.move("pyramid/coarse", "pyramid/Co arse"),
         "a name that is not allowed",
     ),
-    "pyramid type": (_set("pyramid/share", np.zeros(33, bool)), "a type that does not belong"),
-    "pyramid cube": (_set("pyramid/share", np.zeros((3, 3, 3))), "3 dimensions"),
-    "pyramid arrays": (lambda file: file.attrs.modify("pyramid_arrays", 9), "has 5 pyramid arrays, expected 9"),
+    "pyramid type": (_set("pyramid/coarse", np.zeros(33, bool)), "a type that does not belong"),
+    "pyramid cube": (_set("pyramid/coarse", np.zeros((3, 3, 3))), "3 dimensions"),
+    "pyramid arrays": (lambda file: file.attrs.modify("pyramid_arrays", 12), "has 10 pyramid arrays, expected 12"),
     "pyramid not declared": (lambda file: file.attrs.modify("pyramid_arrays", 0), "'pyramid', which does not belong"),
 }
 
@@ -352,6 +352,8 @@ VALUES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "json nested": (_set("meta/json", np.frombuffer(b'{"x":' + b"[" * 50_000, np.uint8)), "damaged"),
     "json types": (_set("meta/json", np.frombuffer(b'{"trace":{"base_ns":"x"},"tracks":[]}', np.uint8)), "base_ns"),
     "no tracks": (_set("meta/json", np.frombuffer(b'{"trace":{},"tracks":[]}', np.uint8)), "a track that does not"),
+    "pyramid lacks": (lambda file: file.move("pyramid/fine", "pyramid/other"), "arrays are incomplete"),
+    "pyramid misfit": (_set("pyramid/fine_offset", np.array([0, 9, 9])), "arrays do not fit together"),
     "text": (_set("names/text", np.full(10, 0xFF, np.uint8)), "offsets of its names are not in order"),
 }
 

@@ -20,6 +20,7 @@ from tracescope.core.trace import Lanes, Trace, TraceMeta, Track
 from tracescope.io import native_layout as layout
 from tracescope.io.gate import Column, Structure, damaged, inspect, is_hdf5
 from tracescope.io.native_chunks import ChunkError, decode_into, pool
+from tracescope.lod.pyramid import Pyramid
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -34,10 +35,10 @@ class Description:
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """What a native file holds: the trace, the arrays of its pyramid (None without one), sentences worth telling."""
+    """What a native file holds: the trace, its pyramid (None without one), sentences worth telling."""
 
     trace: Trace
-    pyramid_arrays: Arrays | None
+    pyramid: Pyramid | None
     notes: tuple[str, ...] = ()
 
 
@@ -62,7 +63,7 @@ def read(path: Path) -> Native:
         for future in waiting:
             future.result()
     try:
-        return Native(_trace(arrays), _pyramid_arrays(arrays), structure.notes)
+        return Native(_trace(arrays), _pyramid(arrays), structure.notes)
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         raise damaged(path, str(error).rstrip(".")) from None
 
@@ -203,9 +204,9 @@ def _strings(arrays: Arrays, table: str) -> tuple[str, ...]:
         raise ValueError(f"its {table} are not UTF-8") from None
 
 
-def _pyramid_arrays(arrays: Arrays) -> Arrays | None:
+def _pyramid(arrays: Arrays) -> Pyramid | None:
     prefix = layout.PYRAMID + "/"
     found = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     for array in found.values():
         array.flags.writeable = False
-    return found or None
+    return Pyramid.from_arrays(found) if found else None

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -25,18 +25,13 @@ from tracescope.io import native_layout as layout
 from tracescope.io.gate import h5py
 from tracescope.io.native import Description, columns_sha256, verify_checksum
 from tracescope.io.native_chunks import encode, pool
+from tracescope.lod.pyramid import Pyramid
 
 if sys.platform != "win32":
     import fcntl
 
 
-class HasArrays(Protocol):
-    """What is needed of a pyramid: its arrays of one or two dimensions, by name."""
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]: ...
-
-
-def write(path: Path, trace: Trace, pyramid: HasArrays | None = None) -> None:
+def write(path: Path, trace: Trace, pyramid: Pyramid | None = None) -> None:
     """Save ``trace`` (and its pyramid) as a native file at ``path``, replacing a file that is there.
 
     The same data gives the same bytes. Raises TraceError where the file cannot be written; the destination is then
@@ -52,7 +47,7 @@ def write(path: Path, trace: Trace, pyramid: HasArrays | None = None) -> None:
     _sync_folder(target.parent)
 
 
-def compose(trace: Trace, pyramid: HasArrays | None = None) -> memoryview:
+def compose(trace: Trace, pyramid: Pyramid | None = None) -> memoryview:
     """The bytes of the native file of ``trace``."""
     columns = dict(sorted(_columns(trace, pyramid).items()))
     arrays = sum(name.startswith(layout.PYRAMID + "/") for name in columns)
@@ -98,7 +93,7 @@ def _add(file: Any, name: str, array: NDArray[Any], map_in_threads: Any) -> None
         dataset.id.write_direct_chunk((row,) + (0,) * (array.ndim - 1), packed)
 
 
-def _columns(trace: Trace, pyramid: HasArrays | None) -> dict[str, NDArray[Any]]:
+def _columns(trace: Trace, pyramid: Pyramid | None) -> dict[str, NDArray[Any]]:
     """Every dataset of the file by ``group/column``, little-endian and C-ordered."""
     found: dict[str, NDArray[Any]] = {f"{layout.META}/json": _bytes(_description(trace))}
     for table in layout.TABLES:
