@@ -1,6 +1,7 @@
 """Turns decoded events into columns, piece by piece, counting everything that becomes no row."""
 
 from collections import Counter, defaultdict
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tracescope.core.category import EventFlag
 from tracescope.core.columns import U32
 from tracescope.core.raw import RawEvents
-from tracescope.io.chrome.event import Event
+from tracescope.io.chrome.event import LOOSE, UNREADABLE, Event
 from tracescope.io.chrome.pairing import BEGINS, ENDS, Mark, pair
 from tracescope.io.chrome.tables import NO_PROCESS, NO_THREAD, Details, Tracks, ident_text, new_numbering
 from tracescope.io.chrome.times import LIMIT_NS, nanoseconds
@@ -28,6 +29,9 @@ DROPPED_PHASES: Final = {
 """Phases that say nothing a timeline can show, and the reason they are counted under."""
 
 LABELS: Final = {"process_name": "name", "process_labels": "labels", "thread_name": "name"}
+
+_NAME: Final = attrgetter("name")
+_CATEGORY: Final = attrgetter("cat")
 
 _COLUMNS: Final[dict[str, Any]] = {
     "start": np.int64,
@@ -129,8 +133,8 @@ class Collector:
         self._append(
             start=start,
             duration=duration,
-            name=[names[e.name] for e in events],
-            category=[categories[e.cat] for e in events],
+            name=np.fromiter(map(names.__getitem__, map(_NAME, events)), np.uint32, len(events)),
+            category=np.fromiter(map(categories.__getitem__, map(_CATEGORY, events)), np.uint16, len(events)),
             track=self.tracks.codes(events),
             correlation=correlation,
             detail=detail,
@@ -151,10 +155,12 @@ class Collector:
         events = [e for e, valid in zip(events, times.valid.tolist(), strict=True) if valid]
         starts = times.ns[times.valid].tolist()
         details, correlations = self.details.take(events)
-        for event, start, detail, correlation in zip(events, starts, details, correlations.tolist(), strict=True):
+        for event, start, detail, correlation in zip(
+            events, starts, details.tolist(), correlations.tolist(), strict=True
+        ):
             ends = event.ph in ENDS
             if event.ph in "BE":
-                track = self.tracks.codes([event])[0]
+                track = int(self.tracks.codes([event])[0])
                 key = track * 2
             else:
                 pid = ident_text(event.pid, NO_PROCESS)
@@ -171,14 +177,16 @@ class Collector:
     def _add_labels(self, events: list[Event]) -> None:
         for event in events:
             argument = LABELS.get(event.name)
-            if argument is None or event.args is None or argument not in event.args:
+            if argument is None:
                 continue
             tid = ident_text(event.tid, NO_THREAD) if event.name == "thread_name" else ""
             try:
-                text = msgspec.json.decode(bytes(event.args[argument]))
-            except msgspec.DecodeError:
+                raw = LOOSE.decode(bytes(event.args)).get(argument)
+            except UNREADABLE:
                 continue
-            self.labels[event.name, ident_text(event.pid, NO_PROCESS), tid] = str(text)
+            if raw is not None:
+                key = (event.name, ident_text(event.pid, NO_PROCESS), tid)
+                self.labels[key] = str(msgspec.json.decode(bytes(raw).decode("utf-8", "replace")))
 
     def finish(self) -> RawEvents:
         """The rows: complete events in file order, then paired ones by their begin. Call once, at the end."""

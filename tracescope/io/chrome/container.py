@@ -53,8 +53,14 @@ class Container:
             yield from self._object()
         else:
             raise self._refusal("not a trace: not JSON")
+        if self.truncated_at is None and self._peek() and not self.flagged["damaged_metadata"]:
+            self.flagged["trailing_text"] += 1
         if self._source.cut and self.truncated_at is None:
-            self.truncated_at = self._source.text_bytes
+            if self.flagged["unterminated_array"]:
+                self.truncated_at = self._source.text_bytes
+            else:  # the text is whole, its checksum is not
+                self.flagged["damaged_gzip"] += 1
+        self.flagged = +self.flagged
 
     def _refusal(self, why: str, action: str = "") -> TraceError:
         at = self._source.text_bytes - len(self._buffer) + self._at
@@ -100,10 +106,13 @@ class Container:
                 self._at += 1
                 self.has_events = True
                 yield from self._events(bare=False)
+                if self.truncated_at is not None:
+                    return
             elif self._peek():
                 value = self._value()
                 if isinstance(key, str):
                     self.metadata[key] = value
+        self._at += 1
 
     def _value(self) -> Any:
         """Consume one JSON value and return it; None where it is damaged, too long, or cut by the end of the text."""
@@ -133,8 +142,10 @@ class Container:
             match = _TOKEN.search(self._buffer, at)
             if match is None or match[1] == b"":
                 if len(self._buffer) - self._at > MAX_VALUE_BYTES:  # keep only what is still undecided
-                    self.flagged["metadata_too_long"] += 1
+                    self.flagged["metadata_too_long"] = 1
                     self._at = at if match is None else match.start()
+                    if len(self._buffer) - self._at > MAX_VALUE_BYTES:
+                        raise self._refusal(f"one string is longer than {MAX_VALUE_BYTES >> 20} MiB")
                 at = (len(self._buffer) if match is None else match.start()) - self._at
                 if not self._more():
                     return len(self._buffer)
@@ -153,7 +164,7 @@ class Container:
         """The elements of the array just entered, and its closing bracket."""
         while True:
             cut = self._last_boundary(_BETWEEN) or self._last_boundary(_LOOSELY_BETWEEN)
-            if cut is None and self._may_grow() and self._more():
+            if cut is None and len(self._buffer) - self._at < MAX_EVENT_BYTES and self._more():
                 continue
             events = None if cut is None else self._quickly(cut)
             if events is not None:

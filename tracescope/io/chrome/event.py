@@ -20,7 +20,7 @@ class Event(msgspec.Struct, gc=False):
     dur: msgspec.Raw = ABSENT
     id: msgspec.Raw = ABSENT
     id2: msgspec.Raw = ABSENT
-    args: dict[str, msgspec.Raw] | None = None
+    args: msgspec.Raw = ABSENT
 
 
 EVENTS: Final = msgspec.json.Decoder(list[Event])

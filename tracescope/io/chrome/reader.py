@@ -50,11 +50,9 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         container = Container(source)
         for events in container.batches():
             collector.add(events)
-            if collector.seen > MAX_FOREIGN and collector.seen == collector.dropped["no_phase"]:
+            if _is_foreign(collector, container, at_least=MAX_FOREIGN):
                 break
-        dropped = collector.dropped + container.dropped
-        seen = collector.seen + container.dropped.total()
-        nothing = seen > 0 and seen == dropped["no_phase"] + dropped["not_an_event"] + dropped["unreadable_event"]
+        nothing = _is_foreign(collector, container, at_least=1)
         if not container.has_events or nothing:
             raise TraceError(
                 f"{path.name}: not a trace: this JSON has no "
@@ -63,6 +61,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
             )
         sha256 = source.sha256
     rows = collector.finish()
+    seen = collector.seen + container.dropped.total()
     dropped = collector.dropped + container.dropped
     flagged = collector.flagged + container.flagged
     if source.replaced:
@@ -99,6 +98,12 @@ MAX_FOREIGN: Final = 10_000
 """So many elements without one phase are enough to say that a list holds no trace events."""
 
 CHROME: Final = Importer("Chrome trace JSON", sniff, read)
+
+
+def _is_foreign(collector: Collector, container: Container, *, at_least: int) -> bool:
+    """Whether the list holds elements, ``at_least`` so many, and none of them says what phase it is."""
+    seen = collector.seen + container.dropped.total()
+    return seen >= at_least and seen == collector.dropped["no_phase"] + container.dropped.total()
 
 
 def _shortened(text: str, flagged: Counter[str]) -> str:

@@ -142,8 +142,11 @@ def _repair_quotes(text: bytes, counts: Counter[str]) -> bytes:
 
 def _coerce(fields: dict[str, msgspec.Raw], counts: Counter[str]) -> Event:
     """An event whose fields have the wrong JSON type: text from numbers, arguments from anything."""
-    args = fields.get("args")
-    event = Event(
+    args = fields.get("args", ABSENT)
+    if depth_of(bytes(args)) > MAX_DEPTH:
+        counts["too_deep"] += 1
+        args = ABSENT
+    return Event(
         ph=_text(fields.get("ph")),
         cat=_text(fields.get("cat")),
         name=_text(fields.get("name")),
@@ -153,15 +156,8 @@ def _coerce(fields: dict[str, msgspec.Raw], counts: Counter[str]) -> Event:
         dur=fields.get("dur", ABSENT),
         id=fields.get("id", ABSENT),
         id2=fields.get("id2", ABSENT),
+        args=args,
     )
-    if args is not None and bytes(args) != b"null":
-        if depth_of(bytes(args)) > MAX_DEPTH:
-            counts["too_deep"] += 1
-        elif bytes(args).startswith(b"{"):
-            event.args = LOOSE.decode(bytes(args))
-        else:
-            event.args = {"args": args}
-    return event
 
 
 def _text(raw: msgspec.Raw | None) -> str:

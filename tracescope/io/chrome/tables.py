@@ -1,15 +1,15 @@
 """The tables that events point into: names, tracks, and recorded arguments without per-event ids."""
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from itertools import count
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from tracescope.core.columns import I64
-from tracescope.io.chrome.event import Event, Ident
+from tracescope.core.columns import I64, U32
+from tracescope.io.chrome.event import ABSENT, LOOSE, UNREADABLE, Event, Ident
 from tracescope.io.chrome.repair import MAX_DEPTH, depth_of
 
 MAX_TEXT: Final = 1 << 20
@@ -22,6 +22,7 @@ NO_THREAD: Final = "(no thread)"
 UNNAMED: Final = "(unnamed)"
 
 PER_EVENT_KEYS: Final = (
+    "correlation",
     "External id",
     "external id",
     "Ev Idx",
@@ -30,15 +31,27 @@ PER_EVENT_KEYS: Final = (
     "Python parent id",
     "Sequence number",
     "Fwd thread id",
+    "Profiler Event Index",
+    "external ts",
     "queued",
-    "cbid_correlation",
     "wait_on_cuda_event_record_corr_id",
     "wait_on_hip_event_record_corr_id",
 )
 """Arguments that number single events: with them no two rows would share their details."""
 
-_NO_CORRELATION: Final = msgspec.Raw(b"-1")
+_PER_EVENT: Final = re.compile(
+    b'"(?:' + b"|".join(key.encode() for key in PER_EVENT_KEYS) + rb')"\s*:\s*(?:-?\d+|"[^"\\]*")'
+)
 _MAX_DIGITS: Final = 18
+
+
+class _Launch(msgspec.Struct, gc=False):
+    """The one argument every row keeps for itself."""
+
+    correlation: int = -1
+
+
+_LAUNCHES: Final = msgspec.json.Decoder(list[_Launch])
 
 
 def new_numbering() -> defaultdict[str, int]:
@@ -54,21 +67,20 @@ class Tracks:
         self._by_text: dict[tuple[str, str], int] = {}
         self._by_ident: dict[tuple[Ident, Ident], int] = {}
 
-    def codes(self, events: Iterable[Event]) -> list[int]:
-        """The track of each event."""
-        known = self._by_ident
-        return [known.get((e.pid, e.tid), -1) if (e.pid, e.tid) in known else self._add(e.pid, e.tid) for e in events]
+    def codes(self, events: list[Event]) -> U32:
+        """The track of each event; uint32[n]."""
+        idents = [(event.pid, event.tid) for event in events]
+        new = set(idents) - self._by_ident.keys()
+        if new:
+            for pid, tid in dict.fromkeys(ident for ident in idents if ident in new):
+                self._by_ident[pid, tid] = self.of_text(ident_text(pid, NO_PROCESS), ident_text(tid, NO_THREAD))
+        return np.fromiter(map(self._by_ident.__getitem__, idents), np.uint32, len(idents))
 
     def of_text(self, pid: str, tid: str) -> int:
         """The number of one track given by its texts."""
         code = self._by_text.setdefault((pid, tid), len(self.keys))
         if code == len(self.keys):
             self.keys.append((pid, tid))
-        return code
-
-    def _add(self, pid: Ident, tid: Ident) -> int:
-        code = self.of_text(ident_text(pid, NO_PROCESS), ident_text(tid, NO_THREAD))
-        self._by_ident[pid, tid] = code
         return code
 
 
@@ -87,58 +99,63 @@ class Details:
     def __init__(self, flagged: Counter[str]) -> None:
         self.texts: list[str] = [""]
         self._flagged = flagged
-        self._by_bytes: dict[bytes, int] = {b"{}": 0}
-        self._by_text: dict[str, int] = {"": 0}
+        self._by_stripped: dict[bytes, int] = {b"": 0, b"{}": 0, b"null": 0}
+        self._by_text: dict[str, int] = {"": 0, "{}": 0}
         self._room = MAX_DETAILS_BYTES
 
-    def take(self, events: Iterable[Event]) -> tuple[list[int], I64]:
-        """(detail of each event, int64 correlation of each event: -1 where none). Empties the events' ``args``."""
-        codes: list[int] = []
-        correlations: list[msgspec.Raw] = []
-        encode = msgspec.json.Encoder().encode
-        known = self._by_bytes
-        for event in events:
-            args = event.args
-            if not args:
-                codes.append(0)
-                correlations.append(_NO_CORRELATION)
-                continue
-            correlations.append(args.pop("correlation", _NO_CORRELATION))
-            for key in PER_EVENT_KEYS:
-                args.pop(key, None)
-            key_bytes = encode(args)
-            code = known.get(key_bytes)
-            codes.append(self._add(key_bytes) if code is None else code)
-        return codes, _integers(correlations)
+    def take(self, events: list[Event]) -> tuple[U32, I64]:
+        """(detail of each event, uint32[n]; correlation of each event, int64[n], -1 where none).
 
-    def _add(self, text: bytes) -> int:
+        Arguments are looked up by their text with the per-event keys cut out; only text not met before is parsed.
+        """
+        texts = [event.args for event in events]
+        joined = b"\0".join(texts)  # no valid JSON holds a NUL byte
+        known = self._by_stripped
+        all_stripped = _PER_EVENT.sub(b"", joined).split(b"\0")
+        codes = [known.get(stripped, -1) for stripped in all_stripped]
+        if -1 in codes:
+            for row, stripped in enumerate(all_stripped):
+                if codes[row] < 0:
+                    code = known.get(stripped)
+                    codes[row] = self._add(stripped, bytes(texts[row])) if code is None else code
+        if b'"correlation"' not in joined:
+            return np.array(codes, np.uint32), np.full(len(texts), -1)
+        return np.array(codes, np.uint32), _correlations([bytes(text) or b"{}" for text in texts])
+
+    def _add(self, stripped: bytes, text: bytes) -> int:
+        code = self._by_stripped[stripped] = self._code_of(text)
+        return code
+
+    def _code_of(self, text: bytes) -> int:
         if depth_of(text) > MAX_DEPTH:
             self._flagged["too_deep"] += 1
             return 0
         if len(text) > MAX_TEXT or len(text) > self._room:
             self._flagged["details_too_long"] += 1
             return 0
-        compact = msgspec.json.format(text, indent=-1).decode("utf-8", "replace")
+        args = LOOSE.decode(text) if text.startswith(b"{") else {"args": msgspec.Raw(text)}
+        for key in PER_EVENT_KEYS:
+            args.pop(key, None)
+        compact = msgspec.json.format(msgspec.json.encode(args), indent=-1).decode("utf-8", "replace")
         code = self._by_text.setdefault(compact, len(self.texts))
         if code == len(self.texts):
             self.texts.append(compact)
             self._room -= len(text)
-        self._by_bytes[text] = code
         return code
 
 
-def _integers(texts: list[msgspec.Raw]) -> I64:
-    """int64[n] of JSON integers; -1 where the text is something else."""
-    joined = b",".join(texts)
-    parts = joined.split(b",")
-    if len(parts) == len(texts) and not joined.translate(None, b"0123456789,-"):
-        try:
-            return np.array([int(part) for part in parts], np.int64)
-        except (ValueError, OverflowError):
-            pass
-    return np.array([_integer(bytes(text)) for text in texts], np.int64)
+def _correlations(texts: list[bytes]) -> I64:
+    """int64[n]: the correlation in each argument object, -1 where it has none that is a number."""
+    try:
+        launches = _LAUNCHES.decode(b"[" + b",".join(texts) + b"]")
+        return np.fromiter((launch.correlation for launch in launches), np.int64, len(launches))
+    except (msgspec.DecodeError, OverflowError):
+        return np.fromiter(map(_correlation, texts), np.int64, len(texts))
 
 
-def _integer(text: bytes) -> int:
-    digits = text.strip(b'"')
+def _correlation(text: bytes) -> int:
+    try:
+        digits = bytes(LOOSE.decode(text).get("correlation", ABSENT)).strip(b'"')
+    except UNREADABLE:
+        return -1
     return int(digits) if digits.isdigit() and len(digits) <= _MAX_DIGITS else -1

@@ -133,11 +133,12 @@ class TextSource:
             if not block:
                 self.cut = True
                 return self._inflater.flush()
+            before = self._inflater.copy()
             try:
                 out = self._inflater.decompress(block, BLOCK)
             except zlib.error:
                 self.cut = True
-                return b""
+                return _salvage(before, block)
             block = self._inflater.unconsumed_tail or self._inflater.unused_data
             if out:
                 self._pending = block
@@ -154,3 +155,14 @@ class TextSource:
                 f"{self.path.name}: decompresses more than {MAX_RATIO} times, which no trace does",
                 action="Decompress it first if it can be trusted.",
             )
+
+
+def _salvage(inflater: "zlib._Decompress", block: bytes) -> bytes:
+    """What a damaged gzip block still gives before its damage (a bad checksum at the end costs nothing at all)."""
+    out = []
+    try:
+        for at in range(len(block)):
+            out.append(inflater.decompress(block[at : at + 1]))
+    except zlib.error:
+        pass
+    return b"".join(out)

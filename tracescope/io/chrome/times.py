@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Final
 
 import msgspec
@@ -14,7 +14,8 @@ LIMIT_NS: Final = 1 << 62
 """Times beyond it (73 years either way of the origin) are not times; sums of two stay inside int64."""
 MAX_DIGITS: Final = 40
 
-_POWERS: Final = 10 ** np.arange(20, dtype=np.uint64)
+_SCALE: Final = np.array([0, 100, 10, 1], np.int64)
+"""What a fraction of so many digits counts in thousandths."""
 _COMMA, _POINT, _ZERO = 44, 46, 48
 _CONTEXT: Final = Context(prec=80)
 
@@ -45,30 +46,32 @@ def nanoseconds(texts: Sequence[msgspec.Raw]) -> Times:
     ends = np.flatnonzero(chars == _COMMA)
     if len(ends) != n:  # a text that holds a comma
         return _one_by_one(texts, np.zeros(n, np.int64), np.arange(n), fractional=b"." in joined)
-    starts = np.empty(n, np.int64)
-    starts[:1] = 0
-    starts[1:] = ends[:-1] + 1
     points = np.flatnonzero(chars == _POINT)
     owner = np.searchsorted(ends, points)
+    has_point = np.bincount(owner, minlength=n).astype(np.int64)
+    starts = np.concatenate([np.zeros(min(n, 1), np.int64), ends[:-1] + 1])
     point = ends.copy()
     point[owner] = points
     decimals = np.maximum(ends - point - 1, 0)
     whole = point - starts
-    digit = chars - np.uint8(_ZERO)
-    separator = np.zeros(len(chars), bool)
-    separator[ends] = True
-    separator[point] = True
-    strange = (digit > 9) & ~separator
-    odd = np.add.reduceat(strange, starts) > 0 if n else np.zeros(0, bool)
-    odd |= (whole < 1) | (whole > 16) | (decimals > 3) | ((decimals == 0) & (point != ends))
-    exponent = np.repeat(point, ends - starts + 1) - np.arange(len(chars)) + 2
-    exponent += exponent < 2  # past the point
-    digit[separator] = 0
-    weight = _POWERS[np.clip(exponent, 0, 19)]
-    value = np.add.reduceat(digit * weight, starts) if n else np.zeros(0, np.uint64)
-    odd |= value > LIMIT_NS
-    ns = np.where(odd, np.uint64(0), value).astype(np.int64)
-    return _one_by_one(texts, ns, np.flatnonzero(odd), fractional=bool(len(points)))
+    odd = (has_point > 1) | (whole < 1) | (whole > 16) | (decimals > 3) | ((decimals == 0) & (has_point > 0))
+    strange = joined.translate(None, b"0123456789.,")
+    if strange:
+        odd |= np.logical_or.reduceat((chars - np.uint8(_ZERO) > 9) & (chars != _COMMA) & (chars != _POINT), starts)
+    rows = np.flatnonzero(odd)
+    ns = np.zeros(n, np.int64)
+    plain = ~odd
+    if len(rows):
+        joined = b",".join([texts[row] for row in np.flatnonzero(plain).tolist()])
+        has_point, decimals = has_point[plain], decimals[plain]
+    numbers = np.fromstring(joined.replace(b".", b",").rstrip(b","), np.int64, sep=",")
+    at = np.arange(len(has_point)) + np.cumsum(has_point) - has_point
+    below = numbers[np.minimum(at + 1, len(numbers) - 1)] * _SCALE[decimals] * has_point if len(at) else at
+    big = numbers[at] > LIMIT_NS // 1000
+    ns[plain] = np.where(big, 0, numbers[at]) * 1000 + below
+    if big.any():
+        rows = np.union1d(rows, np.flatnonzero(plain)[big])
+    return _one_by_one(texts, ns, rows, fractional=bool(len(points)))
 
 
 def _one_by_one(texts: Sequence[msgspec.Raw], ns: I64, rows: I64, *, fractional: bool) -> Times:
@@ -97,6 +100,6 @@ def exact_nanoseconds(text: bytes) -> tuple[int, bool] | None:
         if not exact.is_finite() or abs(exact) > LIMIT_NS:
             return None
         rounded = exact.quantize(Decimal(1), rounding=ROUND_HALF_EVEN, context=_CONTEXT)
-    except InvalidOperation:
+    except ArithmeticError:
         return None
     return int(rounded), rounded != exact
