@@ -1,5 +1,8 @@
 """Every instant of a step belongs to one event or to nobody, and gaps add up exactly."""
 
+from fractions import Fraction
+from itertools import accumulate
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +23,7 @@ from tracescope.analysis.breakdown import break_down, row_times
 from tracescope.analysis.exposed_time import idle_ns, step_rows, union_of
 from tracescope.core.category import Category, TrackKind
 from tracescope.core.errors import TraceError
+from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
 
 WEIGHTS = Category.WEIGHT_READ
@@ -170,3 +174,21 @@ def test_the_union_of_intervals_counts_every_covered_instant_once(spans: list[tu
     start = np.array([s for s, _ in spans], np.int64)
     end = np.array([s + d for s, d in spans], np.int64)
     assert union_of(start, end) == len({t for s, d in spans for t in range(s, s + d)})
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=60), st.integers(10**9, 10**13))
+def test_floors_are_rounded_as_the_arithmetic_rounds_them(bytes_read: list[int], bandwidth: int) -> None:
+    basis = Basis(bandwidth_bytes_per_s=bandwidth)
+    events = [Ev(i, 1, category=WEIGHTS, weight_read=count) for i, count in enumerate(bytes_read)]
+    broken = break_down(make_trace(events, [St(0, len(events))]), basis, 0)
+    exact = list(accumulate(Fraction(count * 10**9, bandwidth) for count in bytes_read))
+    assert all(
+        abs(total - wanted) <= Fraction(1, 2) + Fraction(1, 10**6)
+        for total, wanted in zip(np.cumsum(broken.floor_ns).tolist(), exact, strict=True)
+    )
+
+
+def test_a_bandwidth_without_its_unit_is_refused() -> None:
+    events = [Ev(0, 1, category=WEIGHTS, weight_read=10**12)]
+    with pytest.raises(TraceError, match="would need 1,000,000,000,000 s"):
+        break_down(make_trace(events, [St(0, 1)]), Basis(bandwidth_bytes_per_s=1), 0)

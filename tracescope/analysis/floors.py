@@ -1,5 +1,8 @@
 """Floors of events in whole nanoseconds, rounded so that the sum over a step is the step's floor to the nanosecond."""
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from tracescope.analysis.exposed_time import StepRows
@@ -9,48 +12,64 @@ from tracescope.core.floors import work_floor_ns
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
 
-_SHIFT = 16
-"""Floors are summed in units of 2^-16 ns: integer sums do not depend on their order, float sums do."""
-_LONGEST_FLOOR_NS = float(2**36)
-"""69 s for one op: a longer floor is a mistyped bandwidth, and thousands of them would not fit 63 bits."""
+_FINEST = 32
 
 
-def work_floors(trace: Trace, basis: Basis) -> tuple[I64, Bool]:
-    """Floor of each work row in units of 2^-16 ns (0 where unknown) and whether it is known.
+@dataclass(frozen=True, eq=False, slots=True)
+class WorkFloors:
+    """Floor of each work row: ``fixed`` int64 in units of 2^-``shift`` ns (0 where unknown), ``known`` bool.
 
-    Raises TraceError where a floor is so long that the bandwidth must be a mistake.
+    Integer sums do not depend on their order, float sums do: so a step comes out the same to the nanosecond whether it
+    is summed alone or with all others, and agrees with a float sum as far as that is exact.
     """
+
+    fixed: I64
+    known: Bool
+    shift: int
+
+    def whole_ns(self, fixed: I64) -> I64:
+        """Sums of ``fixed``, rounded to whole ns."""
+        if not self.shift:
+            return fixed
+        rounded: I64 = (fixed + (1 << (self.shift - 1))) >> self.shift
+        return rounded
+
+
+def work_floors(trace: Trace, basis: Basis) -> WorkFloors:
+    """Floors of the work table; TraceError where they are so long that the bandwidth must be a mistake."""
     floor, known = work_floor_ns(trace.work, basis)
-    if known.any() and floor[known].max() > _LONGEST_FLOOR_NS:
-        longest = floor[known].max() / 1e9
+    longest = float(floor[known].max()) if known.any() else 0.0
+    low, high, offset = trace.step_runs
+    before = np.append(0, np.cumsum(high - low))[offset]
+    most_events = max(1, int(np.diff(before).max())) if len(trace.steps) else 1
+    room = 62 - math.ceil(math.log2(longest * most_events + 1))
+    if room < 0:
         raise TraceError(
-            f"an operation would need {longest:,.0f} s at {basis.bandwidth_bytes_per_s:,} bytes/s",
+            f"at {basis.bandwidth_bytes_per_s:,} bytes/s an operation would need {longest / 1e9:,.0f} s",
             action="check --bandwidth: it takes a unit, such as 3.0TB/s",
         )
+    shift = min(_FINEST, room)
     fixed = np.zeros(len(floor), np.int64)
-    fixed[known] = np.rint(floor[known] * 2**_SHIFT).astype(np.int64)
-    return fixed, known
+    fixed[known] = np.rint(floor[known] * 2.0**shift).astype(np.int64)
+    return WorkFloors(fixed, known, shift)
 
 
 def floor_sums(trace: Trace, basis: Basis, rows: StepRows) -> tuple[I64, I64]:
     """The op floor of each step in ns (int64[k], unknown floors count 0) and how many events have none (int64[k])."""
-    fixed, known = work_floors(trace, basis)
+    floors = work_floors(trace, basis)
     work = trace.events.work[rows.ids]
-    return _rounded(rows.sums(fixed[work])), rows.sums((~known)[work].astype(np.int64))
+    without = rows.sums((~floors.known)[work].astype(np.int64))
+    return floors.whole_ns(rows.sums(floors.fixed[work])), without
 
 
 def event_floors(trace: Trace, basis: Basis, rows: StepRows) -> tuple[I64, Bool]:
     """Floor of each event in ns, rounded cumulatively within its step, 0 where unknown; and whether it is known."""
-    fixed, known = work_floors(trace, basis)
+    floors = work_floors(trace, basis)
     work = trace.events.work[rows.ids]
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(fixed[work])])
-    since_step = before[1:] - rows.per_row(before[rows.offset[:-1]])
-    total = _rounded(since_step)
+    # A wrapped running sum is exact again once the sum before the step, wrapped alike, is taken off.
+    before = np.append(0, np.cumsum(floors.fixed[work]))
+    total = floors.whole_ns(before[1:] - rows.per_row(before[rows.offset[:-1]]))
     floor = np.diff(total, prepend=0)
     first = rows.offset[:-1][rows.rows_per_step() > 0]
     floor[first] = total[first]
-    return floor, known[work]
-
-
-def _rounded(fixed: I64) -> I64:
-    return (fixed + (1 << (_SHIFT - 1))) >> _SHIFT
+    return floor, floors.known[work]

@@ -4,9 +4,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from tracescope.analysis.energy import energy_cells
 from tracescope.analysis.exposed_time import idle_ns, step_rows
 from tracescope.analysis.floors import floor_sums
+from tracescope.analysis.tables import Column, Table, known_column
 from tracescope.analysis.work_sums import work_sums
+from tracescope.core.category import StepKind
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import UNKNOWN, Trace
@@ -87,3 +90,43 @@ def _streaming_ns(count: I64, bandwidth: int | None) -> I64:
     if not bandwidth:
         return np.full(len(count), UNKNOWN)
     return np.where(count >= 0, np.rint(count * (1e9 / bandwidth)).astype(np.int64), UNKNOWN)
+
+
+def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> Table:
+    """The ``steps`` listing. With a deadline, ``late`` says which steps took longer from start to next start."""
+    steps = trace.steps
+    series = step_series(trace, basis)
+    columns = [
+        Column("step", np.arange(len(steps)), "step"),
+        Column("label", [trace.names[n] for n in steps.label.tolist()]),
+        Column("kind", [StepKind(k).label for k in steps.kind.tolist()], "kind"),
+        Column("start_ns", steps.start + trace.meta.base_ns),
+        Column("duration_ns", steps.duration, "took", "ns"),
+        known_column("period_ns", series.period, "period", "ns"),
+        known_column("host_wait_ns", steps.host_wait, "host wait", "ns"),
+        known_column("batch", steps.batch, "batch"),
+        known_column("padded_batch", steps.padded_batch),
+        known_column("context_tokens", steps.context_tokens, "context", "tokens"),
+        known_column("generated_tokens", steps.generated_tokens, "generated"),
+        Column("acceptance", [ALL_ACCEPTED if a else None for a in steps.all_accepted.tolist()]),
+        known_column("weight_read_bytes", series.weight_read, "weights", "B"),
+        known_column("kv_read_bytes", series.kv_read, "KV read", "B"),
+        known_column("kv_append_bytes", series.kv_append, "KV append", "B"),
+        known_column("flops", series.flops, "FLOPs"),
+        known_column("floor_weight_ns", series.floor_weight_ns, "floor W", "ns"),
+        known_column("floor_memory_ns", series.floor_memory_ns, "floor W+KV", "ns"),
+        known_column("floor_ops_ns", series.floor_ops_ns, "floor", "ns"),
+        Column("ops_without_floor", series.ops_without_floor, "no floor", "ops"),
+        Column("mbu", series.mbu, "MBU", known=~np.isnan(series.mbu)),
+        Column("idle_ns", series.idle_ns, "idle", "ns"),
+        Column("warm_up", steps.warm_up, "warm-up"),
+        Column("energy_j", energy_cells(series.memory, series.flops, series.link, steps.duration, basis)),
+    ]
+    if (steps.queue_depth != UNKNOWN).any():
+        columns.insert(-2, known_column("queue_depth", steps.queue_depth, "queue"))
+    summary = {}
+    if deadline_ns is not None:
+        late = np.where(series.period >= 0, series.period, steps.duration) > deadline_ns
+        columns.append(Column("late", late, "late"))
+        summary = {"deadline_ns": deadline_ns, "late_steps": int(late.sum())}
+    return Table(tuple(columns), summary)

@@ -1,0 +1,103 @@
+"""The op by layer listing: grouping, sorting, unknowns, and sums over the steps that count."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, Ev, St, make_trace
+
+from tracescope.analysis.layers import layers_table
+from tracescope.core.category import Category, Op, StepKind
+from tracescope.core.errors import TraceError
+
+WEIGHTS, KV, APPEND, COMPUTE = Category.WEIGHT_READ, Category.KV_READ, Category.KV_APPEND, Category.COMPUTE
+
+KEYS = (
+    "layer op category events duration_ns exposed_ns floor_ns gap_ns floor_fraction weight_read_bytes kv_read_bytes "
+    "kv_append_bytes flops intensity energy_j"
+)
+
+
+def one_step() -> list[Ev]:
+    return [
+        Ev(0, 20, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=10, flops=40),
+        Ev(20, 50, op=Op.ATTENTION, layer=0, category=KV, kv_read=20, flops=100),
+        Ev(70, 10, op=Op.ATTENTION, layer=0, category=COMPUTE),
+        Ev(80, 15, op=Op.QKV, layer=1, category=WEIGHTS, weight_read=10, flops=40),
+        Ev(95, 5, category=Category.OTHER, unknown=True),
+        Ev(100, 3, category=Category.COPY, unknown=True),
+    ]
+
+
+def test_rows_are_grouped_by_op_and_layer_and_sorted_by_gap() -> None:
+    table = layers_table(make_trace(one_step(), [St(0, 110)]), BASIS, 0)
+    assert " ".join(c.key for c in table.columns) == KEYS
+    rows = [(r["layer"], r["op"], r["category"], r["events"], r["gap_ns"]) for r in table.rows()]
+    assert rows == [
+        (0, "attention", "kv_read", 2, 40),
+        (0, "qkv", "weight_read", 1, 10),
+        (None, None, "other", 1, 5),
+        (1, "qkv", "weight_read", 1, 5),
+        (None, None, "copy", 1, 3),
+    ]
+    assert table.summary == {"idle_ns": 7, "step_ns": 110, "floor_ops_ns": 40, "steps_counted": 1}
+
+
+def test_ratios_have_their_terms_and_unknown_cells_are_null() -> None:
+    rows = list(layers_table(make_trace(one_step(), [St(0, 110)]), BASIS, 0).rows())
+    attention, qkv, other = rows[0], rows[1], rows[2]
+    assert attention["floor_fraction"] == 20 / 60
+    assert attention["intensity"] == 5.0
+    assert (qkv["weight_read_bytes"], qkv["kv_read_bytes"], qkv["flops"]) == (10, 0, 40)
+    energy = qkv["energy_j"]
+    assert isinstance(energy, dict)
+    assert energy["mid"] == pytest.approx(10 * 8 * 10e-12 + 40 * 0.4e-12 + 200 * 20e-9)
+    for key in ("floor_ns", "floor_fraction", "weight_read_bytes", "flops", "intensity", "energy_j"):
+        assert other[key] is None
+
+
+def test_without_a_bandwidth_gaps_are_the_exposed_time_and_floors_are_null() -> None:
+    table = layers_table(make_trace(one_step()[:2], [St(0, 70)]), NO_BASIS, 0)
+    assert [(r["floor_ns"], r["gap_ns"], r["energy_j"]) for r in table.rows()] == [(None, 50, None), (None, 20, None)]
+    assert table.summary["floor_ops_ns"] is None
+
+
+def test_without_a_step_the_decode_steps_after_warm_up_are_summed() -> None:
+    kinds = [(StepKind.PREFILL, False), (StepKind.DECODE, True), (StepKind.DECODE, False), (StepKind.MIXED, False)]
+    events = [Ev(100 * s, 40 + s, s, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=30) for s in range(len(kinds))]
+    steps = [St(100 * s, 60, kind, warm_up=warm) for s, (kind, warm) in enumerate(kinds)]
+    table = layers_table(make_trace(events, steps), BASIS)
+    (row,) = table.rows()
+    assert (row["events"], row["exposed_ns"], row["floor_ns"], row["gap_ns"]) == (2, 85, 60, 25)
+    assert table.summary == {"idle_ns": 35, "step_ns": 120, "floor_ops_ns": 60, "steps_counted": 2}
+
+
+def test_a_trace_without_decode_steps_has_no_rows() -> None:
+    table = layers_table(make_trace([Ev(0, 10, step=-1)], []), BASIS)
+    assert len(table) == 0
+    assert table.summary == {"idle_ns": 0, "step_ns": 0, "floor_ops_ns": 0, "steps_counted": 0}
+    with pytest.raises(TraceError, match="no step at all"):
+        layers_table(make_trace([Ev(0, 10, step=-1)], []), BASIS, 0)
+
+
+some_events = st.lists(
+    st.builds(
+        Ev, start=st.integers(0, 60), duration=st.integers(0, 20), step=st.integers(0, 2), track=st.integers(0, 1),
+        op=st.sampled_from([Op.NONE, Op.QKV, Op.ATTENTION, Op.OTHER]), layer=st.integers(-1, 2),
+        category=st.sampled_from(list(Category)), weight_read=st.integers(0, 30), unknown=st.booleans(),
+    ),
+    max_size=20,
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_events)
+def test_gaps_and_idle_add_up_to_the_steps_less_their_floor(events: list[Ev]) -> None:
+    trace = make_trace(events, [St(0, 30), St(20, 40), St(55, 30)], (STREAM, SECOND_STREAM))
+    table = layers_table(trace, BASIS)
+    total = sum(r["gap_ns"] for r in table.rows())  # type: ignore[misc]
+    s = table.summary
+    assert total + s["idle_ns"] == s["step_ns"] - s["floor_ops_ns"]
+    assert sum(r["floor_ns"] or 0 for r in table.rows()) == s["floor_ops_ns"]  # type: ignore[misc]
+    assert sum(r["events"] for r in table.rows()) == len(events)  # type: ignore[misc]
+    gaps = [r["gap_ns"] for r in table.rows()]
+    assert gaps == sorted(gaps, reverse=True)  # type: ignore[type-var]

@@ -1,0 +1,129 @@
+"""Op by layer: where the time of a step, or of all decode steps, went, largest gap first."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracescope.analysis.breakdown import RowTimes, require_step, row_times
+from tracescope.analysis.energy import energy_cells
+from tracescope.analysis.exposed_time import idle_ns
+from tracescope.analysis.tables import Column, Table, known_column
+from tracescope.analysis.work_sums import WorkSums, grouped, main_category, work_sums
+from tracescope.core.category import Category, Op
+from tracescope.core.columns import I64
+from tracescope.core.hardware import Basis
+from tracescope.core.trace import UNKNOWN, Trace
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LayerRows:
+    """One row an op and layer, sorted by gap (largest first), int64 each; -1 where a layer or an amount is not known.
+
+    ``floor_ns`` is -1 where no event of the row has a floor (it counts 0 in the sums); ``gap_ns`` is the exposed time
+    less the floor that is known. ``sum(gap_ns) + idle_ns == step_ns - floor_ops_ns`` exactly.
+    """
+
+    layer: I64
+    op: I64
+    category: I64
+    events: I64
+    duration_ns: I64
+    exposed_ns: I64
+    floor_ns: I64
+    gap_ns: I64
+    work: WorkSums
+    idle_ns: int
+    step_ns: int
+    floor_ops_ns: int
+    steps_counted: int
+
+    def __len__(self) -> int:
+        return len(self.layer)
+
+
+def counted_steps(trace: Trace) -> I64:
+    """Ordinals of the steps that sums and means are over: decode and mixed steps after warm-up."""
+    return np.flatnonzero(trace.steps.decode & ~trace.steps.warm_up)
+
+
+def layer_rows(trace: Trace, basis: Basis, steps: I64) -> LayerRows:
+    """Sums over ``steps`` (ordinals) of the device events, by op and layer; events without an op by category."""
+    times = row_times(trace, basis, steps)
+    ids = times.rows.ids
+    layer, op, category, group = _groups(trace, times)
+    sums = grouped(group, len(layer))
+    exposed = sums(times.exposed)
+    floor = sums(times.floor)
+    known = sums(times.known.astype(np.int64)) > 0
+    order = np.lexsort((op, layer, floor - exposed))
+    work = work_sums(trace, ids, sums)
+    return LayerRows(
+        layer=layer[order],
+        op=op[order],
+        category=category[order],
+        events=sums(np.ones(len(ids), np.int64))[order],
+        duration_ns=sums(trace.events.duration[ids])[order],
+        exposed_ns=exposed[order],
+        floor_ns=np.where(known, floor, UNKNOWN)[order],
+        gap_ns=(exposed - floor)[order],
+        work=work.taken(order),
+        idle_ns=int(idle_ns(times.rows).sum()),
+        step_ns=int(times.rows.duration.sum()),
+        floor_ops_ns=int(times.floor.sum()),
+        steps_counted=len(steps),
+    )
+
+
+def layers_table(trace: Trace, basis: Basis, step: int | None = None) -> Table:
+    """The ``layers`` listing of one step, or of the decode steps after warm-up together. TraceError for a bad step."""
+    if step is not None:
+        require_step(trace, step)
+    rows = layer_rows(trace, basis, counted_steps(trace) if step is None else np.array([step]))
+    work = rows.work
+    memory = work.memory
+    exposed = np.maximum(rows.exposed_ns, 1)
+    ratio_known = (work.flops >= 0) & (memory > 0)
+    return Table(
+        (
+            known_column("layer", rows.layer, "layer"),
+            Column("op", [Op(o).label for o in rows.op.tolist()], "op"),
+            Column("category", [Category(c).label for c in rows.category.tolist()], "category"),
+            Column("events", rows.events, "events"),
+            Column("duration_ns", rows.duration_ns),
+            Column("exposed_ns", rows.exposed_ns, "took", "ns"),
+            known_column("floor_ns", rows.floor_ns, "floor", "ns"),
+            Column("gap_ns", rows.gap_ns, "gap", "ns"),
+            Column(
+                "floor_fraction", rows.floor_ns / exposed, "of floor",
+                known=(rows.floor_ns >= 0) & (rows.exposed_ns > 0),
+            ),
+            known_column("weight_read_bytes", work.weight_read, "weights", "B"),
+            known_column("kv_read_bytes", work.kv_read, "KV read", "B"),
+            known_column("kv_append_bytes", work.kv_append, "KV append", "B"),
+            known_column("flops", work.flops, "FLOPs"),
+            Column("intensity", work.flops / np.maximum(memory, 1), "FLOP/B", known=ratio_known),
+            Column("energy_j", energy_cells(memory, work.flops, work.link, rows.exposed_ns, basis)),
+        ),
+        {
+            "idle_ns": rows.idle_ns,
+            "step_ns": rows.step_ns,
+            "floor_ops_ns": rows.floor_ops_ns if basis.bandwidth_bytes_per_s else None,
+            "steps_counted": rows.steps_counted,
+        },
+    )  # fmt: skip
+
+
+def _groups(trace: Trace, times: RowTimes) -> tuple[I64, I64, I64, I64]:
+    """Layer, op and category of each group, and the group of each event, int64."""
+    events, ids = trace.events, times.rows.ids
+    layer = events.layer[ids].astype(np.int64) + 1
+    op = events.op[ids].astype(np.int64)
+    category = events.category[ids]
+    loose = (op == Op.NONE) | (op == Op.OTHER)
+    key = (layer * len(Op) + op) * len(Category) + np.where(loose, category, 0)
+    present = np.flatnonzero(np.bincount(key, minlength=1))
+    index = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int64)
+    index[present] = np.arange(len(present))
+    group = index[key]
+    main = main_category(category, group, len(present), times.floor, times.exposed)
+    return present // len(Category) // len(Op) - 1, present // len(Category) % len(Op), main, group
