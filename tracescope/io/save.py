@@ -42,7 +42,7 @@ def write(path: Path, trace: Trace, pyramid: Pyramid | None = None) -> None:
     with _part(target) as (part, descriptor):
         _write_all(descriptor, image)
         os.fsync(descriptor)
-        verify_checksum(part, lock=False)
+        _check(part, image)
         _replace(part, target)
     _sync_folder(target.parent)
 
@@ -191,6 +191,7 @@ def _part(target: Path) -> Iterator[tuple[Path, int]]:
         raise _failed(target, error) from None
     done = False
     try:
+        os.ftruncate(descriptor, 0)
         yield part, descriptor
         done = True
     except OSError as error:
@@ -214,7 +215,6 @@ def _open_part(part: Path) -> int:
         try:
             _lock(descriptor)
             if _same_file(descriptor, part):
-                os.ftruncate(descriptor, 0)
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -243,6 +243,15 @@ def _same_file(descriptor: int, path: Path) -> bool:
 def _write_all(descriptor: int, image: memoryview) -> None:
     while image:
         image = image[os.write(descriptor, image[: 8 << 20]) :]
+
+
+def _check(part: Path, image: memoryview) -> None:
+    """Read back what was written: the same bytes, and a file that the reader accepts with the right checksum."""
+    with part.open("rb") as file:
+        for low in range(0, len(image), 8 << 20):
+            if file.read(8 << 20) != image[low : low + (8 << 20)]:
+                raise OSError(errno.EIO, "what was written reads back differently")
+    verify_checksum(part, lock=False)
 
 
 def _replace(part: Path, target: Path) -> None:
