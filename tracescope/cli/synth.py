@@ -1,0 +1,96 @@
+"""``tracescope synth``: a decode trace computed from a model and a machine."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from tracescope.cli.options import (
+    basis_from,
+    model_from,
+    model_options,
+    pricing_options,
+    say_assumptions,
+    workload_from,
+    workload_options,
+)
+from tracescope.core import units
+from tracescope.core.capacity import capacity
+from tracescope.core.errors import printable
+from tracescope.core.hardware import HardwareSpec
+from tracescope.core.model import ModelSpec, Workload
+from tracescope.core.trace import Trace
+from tracescope.io.save import write
+from tracescope.lod.pyramid import build_pyramid
+from tracescope.synth.decode import synthesize
+from tracescope.synth.timing import IDEAL, PROFILES
+
+
+@click.command("synth")
+@model_options
+@workload_options
+@pricing_options
+@click.option("--steps", type=int, default=128, show_default=True, help="Decode steps; each adds a token a request.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same file.")
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    default=IDEAL,
+    show_default=True,
+    help="ideal: every op exactly on its floor; realistic: typical kernels, gaps and a host above it.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="OUT.tscope.h5", help="The file to write.")
+def synth_command(
+    *,
+    model: str | None,
+    weights: str | None,
+    lm_head: str | None,
+    kv: str | None,
+    hardware: str | None,
+    bandwidth: str | None,
+    steps: int,
+    seed: int,
+    profile: str,
+    output: Path | None,
+    **workload: Any,
+) -> int:
+    """Make a decode trace of a model on a machine: B fixed requests, one token each a step."""
+    spec = model_from(model, weights, lm_head, kv)
+    if spec is None:
+        raise click.UsageError("--model is needed; 'tracescope presets models' lists the built-in ones")
+    if hardware is None and bandwidth is None:
+        raise click.UsageError("--hardware (or a rate with --bandwidth) is needed; see 'tracescope presets hardware'")
+    if output is None:
+        raise click.UsageError("-o OUT.tscope.h5 is needed: the file to write")
+    basis = basis_from(hardware, bandwidth, spec)
+    requests = workload_from(**workload)
+    trace = synthesize(spec, basis, requests, steps=steps, profile=profile, seed=seed)
+    if basis.hardware is not None:
+        _warn_where_it_does_not_fit(spec, basis.hardware, requests, steps)
+    write(output, trace, build_pyramid(trace, basis))
+    click.echo(printable(f"{output}: {_summary(trace)}"))
+    return say_assumptions(spec)
+
+
+def _warn_where_it_does_not_fit(model: ModelSpec, hardware: HardwareSpec, workload: Workload, steps: int) -> None:
+    last = replace(workload, context=workload.context + steps - 1)
+    for when, state in (("", workload), (" at the last step", last)):
+        needed = capacity(model, hardware, state)
+        if not needed.fits:
+            total = needed.stored_bytes + needed.kv_stored_bytes + needed.other_bytes
+            click.echo(
+                f"tracescope: does not fit{when}: {units.size(total)} of weights, KV cache and reserve in "
+                f"{units.size(needed.usable_bytes)} usable; room for {needed.max_batch:,} such requests",
+                err=True,
+            )
+            return
+
+
+def _summary(trace: Trace) -> str:
+    typical = float(np.median(trace.steps.duration))
+    return (
+        f"{units.count(len(trace.steps))} steps, {units.count(len(trace.events))} events, "
+        f"median step {units.duration(typical)} ({trace.meta.profile} profile, modelled)"
+    )
