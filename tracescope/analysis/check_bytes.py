@@ -8,16 +8,14 @@ from numpy.typing import NDArray
 
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
 from tracescope.analysis.steps import StepSeries
+from tracescope.analysis.workload import ranks_that_fit
 from tracescope.core.arithmetic import kv_bytes_per_token, weight_read_bytes
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64, Bool
-from tracescope.core.model import ModelSpec
-from tracescope.core.trace import Trace
+from tracescope.core.trace import UNKNOWN, Trace
 
 _CLOSE = 0.01
 """Shapes leave out norms and biases, and count the token just appended: a difference below 1 % explains itself."""
-
-_RANKS = (1, 2, 4, 8, 16, 32)
 
 
 def model_differences(trace: Trace, series: StepSeries, example: Callable[[int], int | None]) -> Iterator[Finding]:
@@ -30,7 +28,8 @@ def model_differences(trace: Trace, series: StepSeries, example: Callable[[int],
     if model is None:
         return
     decode = trace.steps.kind == StepKind.DECODE
-    ranks = _ranks_that_fit(model, series, decode)
+    read = series.weight_read[decode & (series.weight_read > 0)]
+    ranks = ranks_that_fit(model, int(read[0]) if len(read) else UNKNOWN, bool(series.link.any()))
     token = kv_bytes_per_token(model, ranks)
     batch, context = trace.steps.batch.astype(np.int64), trace.steps.context_tokens
     everywhere = np.ones(len(series), bool)
@@ -69,12 +68,3 @@ class Comparison:
     def text(self, step: int) -> str:
         """Both numbers of one step."""
         return f"{self.title} {self.found[step]:,} from its events, {self.formula[step]:,} by the model's formula"
-
-
-def _ranks_that_fit(model: ModelSpec, series: StepSeries, decode: Bool) -> int:
-    """Over how many ranks the model is split: 1 without traffic between devices, else what the weights come nearest."""
-    known = decode & (series.weight_read > 0)
-    if not known.any() or not (series.link != 0).any():
-        return 1
-    read = int(series.weight_read[known][0])
-    return min(_RANKS, key=lambda ranks: abs(weight_read_bytes(model, ranks) - read))

@@ -102,7 +102,7 @@ def layers_table(trace: Trace, basis: Basis, step: int | None = None) -> Table:
             known_column("kv_append_bytes", work.kv_append, "KV append", "B"),
             known_column("flops", work.flops, "FLOPs"),
             Column("intensity", work.flops / np.maximum(memory, 1), "FLOP/B", known=ratio_known),
-            Column("energy_j", energy_cells(memory, work.flops, work.link, rows.exposed_ns, basis)),
+            Column("energy_j", energy_cells(work.streamed, work.flops, work.link, rows.exposed_ns, basis)),
         ),
         {
             "idle_ns": rows.idle_ns,

@@ -22,9 +22,10 @@ ALL_ACCEPTED = "all generated tokens accepted"
 class StepSeries:
     """Numbers of every step, one int64 a step; -1 where not known.
 
-    Bytes, FLOPs and ns. ``period`` is the next step's start less this one's. ``floor_weight_ns`` is the weights alone
-    through the bandwidth, ``floor_memory_ns`` weights, KV reads and appends; ``floor_ops_ns`` sums the op floors that
-    are known (0 for those ``ops_without_floor``) and is unknown where no bandwidth is.
+    Bytes, FLOPs and ns. ``streamed`` is weights, KV reads and appends; ``memory`` the embedding rows too. ``period``
+    is the next step's start less this one's. ``floor_weight_ns`` is the weights alone through the bandwidth,
+    ``floor_memory_ns`` what is streamed; ``floor_ops_ns`` sums the op floors that are known (0 for those
+    ``ops_without_floor``) and is unknown where no bandwidth is.
     """
 
     start: I64
@@ -35,6 +36,7 @@ class StepSeries:
     embedding_gather: I64
     kv_read: I64
     kv_append: I64
+    streamed: I64
     memory: I64
     link: I64
     flops: I64
@@ -60,7 +62,6 @@ def step_series(trace: Trace, basis: Basis) -> StepSeries:
     rows = step_rows(trace, np.arange(len(steps)), in_order=False)
     work = work_sums(trace, rows.ids, rows.sums)
     floor, without = floor_sums(trace, basis, rows)
-    memory = np.where(work.memory_known, work.weight_read + work.kv_read + work.kv_append, UNKNOWN)
     bandwidth = basis.bandwidth_bytes_per_s
     series = StepSeries(
         start=steps.start,
@@ -71,11 +72,12 @@ def step_series(trace: Trace, basis: Basis) -> StepSeries:
         embedding_gather=work.embedding_gather,
         kv_read=work.kv_read,
         kv_append=work.kv_append,
+        streamed=work.streamed,
         memory=work.memory,
         link=work.link,
         flops=work.flops,
         floor_weight_ns=_streaming_ns(work.weight_read, bandwidth),
-        floor_memory_ns=_streaming_ns(memory, bandwidth),
+        floor_memory_ns=_streaming_ns(work.streamed, bandwidth),
         floor_ops_ns=np.where(bandwidth is None, UNKNOWN, floor),
         ops_without_floor=without,
         idle_ns=idle_ns(rows),
@@ -120,7 +122,7 @@ def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> T
         Column("mbu", series.mbu, "MBU", known=~np.isnan(series.mbu)),
         Column("idle_ns", series.idle_ns, "idle", "ns"),
         Column("warm_up", steps.warm_up, "warm-up"),
-        Column("energy_j", energy_cells(series.memory, series.flops, series.link, steps.duration, basis)),
+        Column("energy_j", energy_cells(series.streamed, series.flops, series.link, steps.duration, basis)),
     ]
     if (steps.queue_depth != UNKNOWN).any():
         columns.insert(-2, known_column("queue_depth", steps.queue_depth, "queue"))

@@ -37,15 +37,16 @@ class WorkSums:
     flops: I64
 
     @property
-    def memory_known(self) -> Bool:
-        """Where all three kinds of memory traffic are known."""
-        return (self.weight_read >= 0) & (self.kv_read >= 0) & (self.kv_append >= 0)
+    def streamed(self) -> I64:
+        """Weights, KV reads and appends together: what T_mem and the energy count; -1 where one is not known."""
+        known = (self.weight_read >= 0) & (self.kv_read >= 0) & (self.kv_append >= 0)
+        return np.where(known, self.weight_read + self.kv_read + self.kv_append, UNKNOWN)
 
     @property
     def memory(self) -> I64:
-        """Weights, embedding rows, KV reads and appends together, bytes, -1 where one of them is not known."""
-        total = self.weight_read + self.embedding_gather + self.kv_read + self.kv_append
-        return np.where(self.memory_known, total, UNKNOWN)
+        """All bytes over the memory bus: ``streamed`` and the embedding rows; -1 where not known."""
+        streamed = self.streamed
+        return np.where(streamed >= 0, streamed + self.embedding_gather, UNKNOWN)
 
     def taken(self, order: I64) -> Self:
         """The groups in another order (int64 row indices)."""
