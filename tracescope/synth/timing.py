@@ -94,7 +94,7 @@ GAP_NS: Final = (300, 420)
 HICCUP_SHARE, HICCUP_NS = 1 / 400, 4_000
 """One gap in 400 is longer by this much: a dependency that is resolved late."""
 FIRST_USE_NS: Final = (800_000, 1_200_000)
-"""The first call of each kind of kernel loads its module (lazy loading), about a millisecond."""
+"""The first launch loads the module of each kind of kernel (lazy loading), about a millisecond apiece."""
 STALL_SHARE, STALL_NS = 1 / 96, (600_000, 2_600_000)
 """One step in 96 finds the host busy elsewhere (garbage collection, the scheduler) for this range."""
 
@@ -144,8 +144,8 @@ def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int) -> Timing:
     wait[:, plan.host] = 0
     after_launch = np.flatnonzero(plan.host) + 1
     wait[:, after_launch[after_launch < plan.ops]] += GRAPH_START_NS
+    _load_kernels(duration, plan, per_step)
     _stall_host(duration, plan, per_step)
-    _load_kernels(wait, plan, per_step)
     return Timing(wait, duration)
 
 
@@ -173,9 +173,10 @@ def _stall_host(duration: I64, plan: Plan, random: np.random.Generator) -> None:
         duration[:, launches[0]] += late
 
 
-def _load_kernels(wait: I64, plan: Plan, random: np.random.Generator) -> None:
-    """Let the first step wait before the first op of each kind that runs on the device."""
-    kinds, first = np.unique(plan.op, return_index=True)
-    first = np.sort(first[~plan.host[first]])
+def _load_kernels(duration: I64, plan: Plan, random: np.random.Generator) -> None:
+    """Let the first launch load the module of each kind of op that runs on the device."""
+    launches = np.flatnonzero(plan.host)
+    kinds = len(np.unique(plan.op[~plan.host]))
     low, high = FIRST_USE_NS
-    wait[0, first] += np.rint(low + (high - low) * random.random(len(kinds))[: len(first)]).astype(np.int64)
+    if len(launches):
+        duration[0, launches[0]] += int(np.rint(low + (high - low) * random.random(kinds)).sum())
