@@ -36,6 +36,8 @@ class Family(IntEnum):
     ELEMENTWISE = 17
     NORM_PART = 18
     """A later operator of a norm that was written out in elementary operators."""
+    NORM_OPENING = 19
+    """The first operator of such a norm, where a later one of them reads the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ OP_OF_FAMILY: dict[Family, Op] = {
     Family.EMBED: Op.EMBED,
     Family.ELEMENTWISE: Op.OTHER,
     Family.NORM_PART: Op.NORM,
+    Family.NORM_OPENING: Op.NORM,
 }
 """The op of a family where its place in a layer says nothing finer."""
 
@@ -155,7 +158,12 @@ CATEGORY_OF_FAMILY: dict[Family, Category] = {
     Family.EMBED: Category.WEIGHT_READ,
     Family.ELEMENTWISE: Category.COMPUTE,
     Family.NORM_PART: Category.COMPUTE,
+    Family.NORM_OPENING: Category.COMPUTE,
 }
+
+
+PARTS = frozenset({Family.ATTENTION_PART, Family.GEMM_PART, Family.NORM_PART, Family.NORM_OPENING, Family.ROUTING})
+"""Families that carry no bytes of their op unless shapes say so."""
 
 
 def family_of(name: str, rules: Sequence[Rule] = KERNEL_RULES) -> Family:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tracescope.core.category import Category, Op
 from tracescope.core.columns import I16, U8, U16, Bool
-from tracescope.recognise.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, Family
+from tracescope.recognise.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
 from tracescope.recognise.layers import Span, find_layers
 
 
@@ -39,8 +39,9 @@ class Pattern:
 
 def read_pattern(family: U8, hint: I16 | None = None) -> Pattern:
     """Layers and op names of one step from the families of its units in order; ``hint`` gives known layers."""
-    sequence = family.tolist()
-    reader = _Reader(sequence)
+    given = family.tolist()
+    sequence: list[int] = [Family.NORM if f == Family.NORM_OPENING else f for f in given]
+    reader = _Reader(sequence, given)
     spans = find_layers(sequence) if hint is None else _hinted(sequence, hint)
     first = spans[0].low if spans else len(sequence)
     last = spans[-1].high if spans else 0
@@ -73,16 +74,14 @@ def _hinted(sequence: list[int], hint: I16) -> list[Span]:
 class _Reader:
     """Fills op, category, section and main of one sequence, layer by layer."""
 
-    def __init__(self, sequence: list[int]) -> None:
+    def __init__(self, sequence: list[int], given: list[int]) -> None:
         self.sequence = sequence
         n = len(sequence)
         self.op = [OP_OF_FAMILY[Family(f)] for f in sequence]
         self.category = [CATEGORY_OF_FAMILY[Family(f)] for f in sequence]
         self.layer = [-1] * n
         self.section = [Section.OUTSIDE] * n
-        self.main = [
-            f not in (Family.ATTENTION_PART, Family.GEMM_PART, Family.NORM_PART, Family.ROUTING) for f in sequence
-        ]
+        self.main = [f not in PARTS for f in given]
 
     def read_layer(self, span: Span) -> None:
         """Name the units of one layer."""

@@ -9,6 +9,7 @@ from tracescope.core.category import TrackKind
 from tracescope.core.columns import I64, U8
 from tracescope.core.raw import RawTrace, RawTrack
 from tracescope.core.trace import Track
+from tracescope.recognise.markers import read_marker
 
 
 class Place(IntEnum):
@@ -76,6 +77,12 @@ def _places(raw: RawTrace) -> U8:
     place = by_category[raw.events.category]
     on_device = np.array([t.is_device for t in raw.tracks] or [False])[raw.events.track]
     place[undecided[raw.events.category] & on_device] = Place.DEVICE
+    # Old profilers wrote their step marker as an operator; it encloses operators and is none.
+    operators = np.flatnonzero(place == Place.OPERATOR)
+    is_marker = np.zeros(len(raw.names) + 1, bool)
+    for code in np.unique(raw.events.name[operators]).tolist():
+        is_marker[code] = read_marker(raw.names[code]) is not None
+    place[operators[is_marker[raw.events.name[operators]]]] = Place.ANNOTATION
     return place
 
 

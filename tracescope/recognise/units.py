@@ -169,7 +169,11 @@ def operator_units(raw: RawTrace, plan: TrackPlan) -> Units:
     member_of = owner[members]
     reader = _Operators(rows, family, kind, read.of_row)
     shape, member_shape = _carriers(raw, reader, roots, members, member_of)
-    by_time = np.argsort(e.start[rows[roots]], kind="stable")
+    # What no rule knows and lies in no unit (a compiled region, say) is a unit of its own around those inside it.
+    loose = np.flatnonzero(~root & ~inside)
+    roots = np.concatenate([roots, loose])
+    shape = np.concatenate([shape, np.full(len(loose), -1, np.int32)])
+    by_time = np.lexsort((-e.duration[rows[roots]], e.start[rows[roots]]))
     rank = np.empty(len(roots), np.int64)
     rank[by_time] = np.arange(len(roots))
     units = Units(
@@ -185,6 +189,19 @@ def operator_units(raw: RawTrace, plan: TrackPlan) -> Units:
     )
     _join_written_out(raw, units)
     return units
+
+
+def unclassified_ns(raw: RawTrace, units: Units, counted: Bool) -> int:
+    """Time of the units in ``counted`` (bool[units]) that no rule matched, less what known operators inside took."""
+    e = raw.events
+    unknown = units.row[counted & (units.family == Family.NONE)]
+    if units.on_device or not len(unknown):
+        return int(e.duration[unknown].sum())
+    unknown = unknown[np.lexsort((-e.duration[unknown], e.start[unknown], e.track[unknown]))]
+    outer = unknown[_outermost(raw, unknown)]
+    known = units.row[units.family != Family.NONE]
+    inside = known[enclosing(raw, known, outer) >= 0]
+    return int(e.duration[outer].sum() - e.duration[inside].sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +256,7 @@ def _join_written_out(raw: RawTrace, units: Units) -> None:
         products = [i for i in range(at + 1, min(at + 6, len(name))) if name[i] == codes["mul"]]
         high = next((i for i in products if units.shape[i] >= 0), products[0] if products else at)
         units.family[low : high + 1] = Family.NORM_PART
-        units.family[low] = Family.NORM
+        units.family[low] = Family.NORM_OPENING if units.shape[high] >= 0 else Family.NORM
     for at in np.flatnonzero((name == codes["neg"]) & loose).tolist():
         low = next((i for i in range(at - 1, max(at - 5, -1), -1) if name[i] == codes["mul"]), at)
         adds = [i for i in range(at + 1, min(at + 6, len(name))) if name[i] == codes["add"]]

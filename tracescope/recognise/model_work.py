@@ -1,0 +1,93 @@
+"""What the model says an op of a step moves: looked up by the op's place, scaled to the step's requests."""
+
+from dataclasses import dataclass
+
+from tracescope.core.arithmetic import (
+    OpWork,
+    closing_ops,
+    kv_bytes_per_token_per_layer,
+    layer_matrices,
+    layer_ops,
+    opening_ops,
+)
+from tracescope.core.category import Op
+from tracescope.core.model import ModelSpec, Workload
+from tracescope.recognise.ops import Section
+
+ONE = Workload(batch=1, context=0)
+
+_PARTS: dict[Op, tuple[Op, str]] = {
+    Op.Q: (Op.QKV, "self_attn.q_proj"),
+    Op.K: (Op.QKV, "self_attn.k_proj"),
+    Op.V: (Op.QKV, "self_attn.v_proj"),
+    Op.GATE: (Op.GATE_UP, "mlp.gate_proj"),
+    Op.UP: (Op.GATE_UP, "mlp.up_proj"),
+}
+"""Ops that are finer than the model's: the whole they are part of, and the weight that is theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an op stands: its layer (-1 outside the layers), what it is, and the how-manieth of its kind there."""
+
+    layer: int
+    op: Op
+    section: Section
+    ordinal: int
+
+
+class ModelWork:
+    """One model's work for one request with an empty cache, by place."""
+
+    def __init__(self, model: ModelSpec) -> None:
+        self.model = model
+        self.token_bytes = kv_bytes_per_token_per_layer(model)
+        self.layers_differ = bool(model.unconverted)
+        self._by_place: dict[Place, OpWork] = {}
+        for op in (*opening_ops(model, ONE), *closing_ops(model, ONE)):
+            self._by_place[Place(-1, op.op, Section.OUTSIDE, 0)] = op
+        for layer in range(model.layers if self.layers_differ else min(model.layers, 1)):
+            self._add_layer(layer)
+
+    def _add_layer(self, layer: int) -> None:
+        section = Section.BEFORE_QKV
+        seen: dict[tuple[Op, Section], int] = {}
+        for op in layer_ops(self.model, ONE, layer):
+            key = (op.op, section)
+            where = section if op.op is Op.NORM else Section.OUTSIDE
+            self._by_place[Place(layer, op.op, where, seen.get(key, 0))] = op
+            seen[key] = seen.get(key, 0) + 1
+            if op.op is Op.QKV:
+                section = Section.BEFORE_ATTENTION
+            elif op.op is Op.ATTENTION:
+                section = Section.AFTER_ATTENTION
+
+    def at(self, place: Place) -> OpWork | None:
+        """The work of the op at ``place``; None where the model has none there."""
+        if place.layer >= self.model.layers:
+            return None
+        layer = place.layer if self.layers_differ else min(place.layer, 0)
+        section = place.section if place.op is Op.NORM and layer >= 0 else Section.OUTSIDE
+        whole, module = _PARTS.get(place.op, (place.op, ""))
+        found = self._by_place.get(Place(layer, whole, section, place.ordinal))
+        return self._part(found, module) if found is not None and module else found
+
+    def _part(self, whole: OpWork, module: str) -> OpWork:
+        """The share of one weight of a fused op, by its number of elements."""
+        matrices = [m for m in layer_matrices(self.model) if m.op is whole.op]
+        total = sum(m.elements for m in matrices)
+        before = 0
+        for matrix in matrices:
+            low = whole.weight_read * before // total
+            before += matrix.elements
+            if matrix.module == module:
+                high = whole.weight_read * before // total
+                return OpWork(
+                    whole.layer,
+                    whole.op,
+                    whole.category,
+                    whole.roles,
+                    weight_read=high - low,
+                    flops=2 * matrix.elements,
+                )
+        return whole

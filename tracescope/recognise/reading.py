@@ -1,0 +1,74 @@
+"""Reads the units of every step: layers, ops, categories. Steps that look alike are read once."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracescope.core.columns import I16, I32, I64, U8, U16, Bool
+from tracescope.core.report import Inference
+from tracescope.recognise.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
+from tracescope.recognise.ops import Pattern, read_pattern
+from tracescope.recognise.units import Units
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Place and op of each unit, as in ops.Pattern; ``layers`` int64[steps]: how many layers each step has."""
+
+    layer: I16
+    op: U16
+    category: U8
+    section: U8
+    ordinal: U8
+    main: Bool
+    layers: I64
+    inferred: tuple[Inference, ...]
+
+
+def read_units(units: Units, step: I32, steps: int, hint: I16 | None) -> Reading:
+    """The reading of all units. ``hint`` gives the layer of each unit where module calls tell it."""
+    n = len(units.row)
+    op_of = np.array([OP_OF_FAMILY[f] for f in Family], np.uint16)
+    category_of = np.array([CATEGORY_OF_FAMILY[f] for f in Family], np.uint8)
+    layer = np.full(n, -1, np.int16)
+    op, category = op_of[units.family], category_of[units.family]
+    section, ordinal = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
+    main = ~np.isin(units.family, list(PARTS))
+    layers = np.zeros(steps, np.int64)
+    order = np.argsort(step, kind="stable")
+    bounds = np.searchsorted(step[order], np.arange(steps + 1))
+    known: dict[tuple[bytes, bytes], Pattern] = {}
+    for k in range(steps):
+        mine = order[bounds[k] : bounds[k + 1]]
+        family = units.family[mine]
+        own_hint = hint[mine] if hint is not None and (hint[mine] >= 0).any() else None
+        key = (family.tobytes(), own_hint.tobytes() if own_hint is not None else b"")
+        if key not in known:
+            known[key] = read_pattern(family, own_hint)
+        pattern = known[key]
+        layer[mine], op[mine], category[mine] = pattern.layer, pattern.op, pattern.category
+        section[mine], ordinal[mine], main[mine] = pattern.section, pattern.ordinal, pattern.main
+        layers[k] = pattern.layers
+    notes = _notes(layers, units, hint is not None)
+    return Reading(layer, op, category, section, ordinal, main, layers, notes)
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 step``, ``17 steps``."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _notes(layers: I64, units: Units, hinted: bool) -> tuple[Inference, ...]:
+    counts = Counter(layers[layers > 0].tolist())
+    if not counts:
+        return ()
+    text = ", ".join(f"{count} layers in {plural(times, 'step')}" for count, times in counts.most_common(3))
+    if hinted:
+        rule, confidence = "layers by module calls", 0.99
+    elif (units.family == Family.APPEND).any():
+        rule, confidence = "layers by KV append", 0.95
+    else:
+        rule, confidence = "layers by attention", 0.85
+    names = "qkv, o, gate_up, down and lm_head by their place between norms, attention and activation"
+    return (Inference(text, rule, confidence), Inference(names, "ops by position", 0.9))

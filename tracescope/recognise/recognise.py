@@ -1,0 +1,322 @@
+"""From a RawTrace to a Trace: tracks, steps, layers, ops, bytes and dependencies, and what was inferred on the way."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracescope import __version__
+from tracescope.core.assemble import Laid, lay_out
+from tracescope.core.category import Category, EventFlag, StepKind
+from tracescope.core.columns import I32, I64
+from tracescope.core.hardware import Basis, HardwareSpec
+from tracescope.core.model import ModelSpec
+from tracescope.core.raw import RawTrace
+from tracescope.core.report import ImportReport, Inference
+from tracescope.core.trace import Dependencies, Device, EventTable, StepTable, Trace, TraceMeta
+from tracescope.recognise.dependencies import find_dependencies
+from tracescope.recognise.facts import Seen, describe_steps, look_at_steps
+from tracescope.recognise.kernel_rules import Family
+from tracescope.recognise.launches import Launches, enclosing, find_launches
+from tracescope.recognise.layers import module_layers
+from tracescope.recognise.model_work import ModelWork
+from tracescope.recognise.reading import Reading, read_units
+from tracescope.recognise.shapes import ShapeKind
+from tracescope.recognise.steps import find_warm_up, step_extents
+from tracescope.recognise.tracks import Place, TrackPlan, plan_tracks
+from tracescope.recognise.units import Units, device_units, operator_units, unclassified_ns
+from tracescope.recognise.windows import GRAPH_KERNELS, Window, Windows, find_windows, sample_scopes, steps_of_units
+from tracescope.recognise.work import Claims, Counted, StepFacts, count_work
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """The steps that have device events, in time order: their windows, extents (ns as the file counts) and units."""
+
+    windows: tuple[Window, ...]
+    of_unit: I32
+    start: I64
+    end: I64
+    wait: I64
+    inferred: tuple[Inference, ...]
+
+
+def recognise(
+    raw: RawTrace,
+    *,
+    model: ModelSpec | None = None,
+    hardware: HardwareSpec | None = None,
+    basis: Basis | None = None,
+    context: int | None = None,
+) -> Trace:
+    """Recognise decode in ``raw``. Never fails for want of decode: a trace without it is a plain timeline.
+
+    ``model`` gives bytes where the trace records no shapes, ``context`` the tokens of a request cached at the first
+    decode step where no marker says so; ``hardware`` and ``basis`` are kept with the trace.
+    """
+    plan = plan_tracks(raw)
+    launches = find_launches(raw, plan)
+    has_device = bool((plan.place == Place.DEVICE).any())
+    units = device_units(raw, plan, launches) if has_device else operator_units(raw, plan)
+    host_row = np.where(launches.call[units.row] >= 0, launches.call[units.row], units.row)
+    _mark_token_selection(raw, plan, units, host_row)
+    found = find_windows(raw, plan, launches, units)
+    steps = _place_steps(raw, units, found, steps_of_units(raw, launches, units, found))
+    seen = look_at_steps(units, steps.of_unit, len(steps.windows))
+    facts, said = describe_steps([w.marker for w in steps.windows], seen, context)
+    reading = read_units(units, steps.of_unit, len(steps.windows), module_layers(raw, plan, host_row))
+    counted = count_work(
+        _claims(units, reading, steps.of_unit), units.shapes, facts, ModelWork(model) if model else None
+    )
+    base = int(raw.events.start.min()) if len(raw.events) else 0
+    table = _step_table(steps, facts, seen, base)
+    laid = lay_out(plan.track, raw.events.start - base, raw.events.duration, plan.tracks)
+    events = _event_table(
+        raw,
+        units=units,
+        reading=reading,
+        steps=steps,
+        counted=counted,
+        facts=facts,
+        table=table,
+        laid=laid,
+        base=base,
+    )
+    inferred = [*found.inferred, *steps.inferred, *said, *reading.inferred]
+    inferred += [*_graph_notes(raw, launches, units, steps), *_model_notes(model, reading)]
+    report = ImportReport(
+        seen=raw.seen,
+        imported=raw.imported,
+        dropped=dict(raw.dropped),
+        flagged=_flagged(raw, laid),
+        truncated_at_byte=raw.truncated_at_byte,
+        inferred=tuple(inferred),
+        unclassified_ns=unclassified_ns(
+            raw, units, np.ones(len(units.row), bool) if has_device else steps.of_unit >= 0
+        ),
+    )
+    return Trace(
+        meta=_meta(raw, report, model=model, hardware=hardware, basis=basis, base=base, has_steps=bool(len(table))),
+        tracks=plan.tracks,
+        lanes=laid.lanes,
+        events=events,
+        names=raw.names or ("",),
+        work=counted.table,
+        details=raw.details,
+        steps=table,
+        dependencies=_dependencies(launches, laid, events, table),
+    )
+
+
+def _mark_token_selection(raw: RawTrace, plan: TrackPlan, units: Units, host_row: I64) -> None:
+    """Whatever ran or was launched inside a ``sample`` annotation selects tokens; copies stay copies."""
+    scopes = sample_scopes(raw, plan)
+    if len(scopes):
+        inside = enclosing(raw, host_row, scopes) >= 0
+        units.family[inside & (units.family != Family.COPY)] = Family.SAMPLE
+
+
+def _place_steps(raw: RawTrace, units: Units, found: Windows, of_unit: I32) -> _Steps:
+    e = raw.events
+    extents = step_extents(of_unit, e.start[units.row], e.start[units.row] + e.duration[units.row], len(found.windows))
+    used = np.flatnonzero(extents.end >= 0) if len(found.windows) else np.empty(0, np.int64)
+    used = np.flatnonzero(np.bincount(of_unit[of_unit >= 0], minlength=len(found.windows)) > 0)
+    used = used[np.argsort(extents.start[used], kind="stable")]
+    position = np.full(len(found.windows) + 1, -1, np.int32)
+    position[used] = np.arange(len(used))
+    empty = len(found.windows) - len(used)
+    notes = [Inference(f"{empty} step markers without a device event are no steps", "steps by launch", 0.9)]
+    return _Steps(
+        tuple(found.windows[i] for i in used.tolist()),
+        position[of_unit],
+        extents.start[used],
+        extents.end[used],
+        extents.wait[used],
+        tuple(notes if empty else []),
+    )
+
+
+def _claims(units: Units, reading: Reading, step: I32) -> Claims:
+    """Claims of all units, then of their members; a unit whose member carries its bytes carries none itself."""
+    of = units.member_of
+    delegated = np.zeros(len(units.row), bool)
+    delegated[of[units.member_shape >= 0]] = True
+
+    def both(values: Any) -> I64:
+        return np.concatenate([values, values[of]]).astype(np.int64)
+
+    return Claims(
+        shape=np.concatenate([units.shape, units.member_shape]).astype(np.int64),
+        op=both(reading.op),
+        category=both(reading.category),
+        layer=both(reading.layer),
+        section=both(reading.section),
+        ordinal=both(reading.ordinal),
+        carries=np.concatenate([(reading.main & ~delegated) | (units.shape >= 0), units.member_shape >= 0]),
+        step=both(step),
+    )
+
+
+def _event_table(
+    raw: RawTrace,
+    *,
+    units: Units,
+    reading: Reading,
+    steps: _Steps,
+    counted: Counted,
+    facts: list[StepFacts],
+    table: StepTable,
+    laid: Laid,
+    base: int,
+) -> EventTable:
+    """Columns in lane order. Host events keep step -1; operators count as device events inside a step only."""
+    e = raw.events
+    n = len(e)
+    columns: dict[str, Any] = {
+        "category": np.full(n, Category.HOST, np.uint8),
+        "roles": np.full(n, Category.HOST.role, np.uint16),
+        "op": np.zeros(n, np.uint16),
+        "layer": np.full(n, -1, np.int16),
+        "step": np.full(n, -1, np.int32),
+        "work": np.zeros(n, np.uint32),
+    }
+    of = units.member_of
+    rows = np.concatenate([units.row, units.member])
+    values = {
+        "category": np.concatenate([reading.category, reading.category[of]]),
+        "roles": counted.roles | np.concatenate([units.roles, np.zeros(len(of), np.uint16)]),
+        "op": np.concatenate([reading.op, reading.op[of]]),
+        "layer": np.concatenate([reading.layer, reading.layer[of]]),
+        "step": np.concatenate([steps.of_unit, steps.of_unit[of]]),
+        "work": counted.work,
+    }
+    shown = (values["step"] >= 0) | units.on_device
+    for name, column in columns.items():
+        column[rows[shown]] = values[name][shown]
+    flags = e.flags.copy()
+    in_step = values["step"]
+    warm = np.append(table.warm_up, False)[in_step]
+    flags[rows[warm]] |= np.uint8(EventFlag.WARM_UP)
+    allocated = np.array([*(f.allocated for f in facts), False])[in_step]
+    shape = np.concatenate([units.shape, units.member_shape])
+    attends = np.array([*(s.kind is ShapeKind.ATTENTION for s in units.shapes), False])[shape]
+    flags[rows[allocated & attends]] |= np.uint8(EventFlag.ALLOCATED_KV)
+    flags = flags[laid.order]
+    flags[laid.overlapping] |= np.uint8(EventFlag.OVERLAPPING)
+    return EventTable(
+        start=(e.start - base)[laid.order],
+        duration=e.duration[laid.order],
+        name=e.name[laid.order],
+        detail=e.detail[laid.order],
+        flags=flags,
+        **{name: column[laid.order] for name, column in columns.items()},
+    )
+
+
+def _step_table(steps: _Steps, facts: list[StepFacts], seen: Seen, base: int) -> StepTable:
+    n = len(facts)
+    kind = np.array([f.kind for f in facts], np.uint8)
+    duration = steps.end - steps.start
+    warm_up = np.zeros(n, bool)
+    warm = find_warm_up(kind, duration)
+    if warm >= 0:
+        warm_up[warm] = True
+    speculative = bool(np.isin(kind, (StepKind.VERIFY,)).any())
+    return StepTable(
+        label=np.array([w.label for w in steps.windows], np.uint32),
+        kind=kind,
+        start=steps.start - base,
+        duration=duration,
+        host_wait=steps.wait,
+        batch=np.array([f.batch for f in facts], np.int32),
+        padded_batch=np.array([w.marker.padded_batch for w in steps.windows], np.int32),
+        context_tokens=np.array([f.context for f in facts], np.int64),
+        generated_tokens=np.array([_generated(f, bool(s)) for f, s in zip(facts, seen.selects, strict=True)], np.int64),
+        queue_depth=np.full(n, -1, np.int32),
+        all_accepted=(kind == StepKind.DECODE) & (not speculative),
+        warm_up=warm_up,
+    )
+
+
+def _generated(facts: StepFacts, selects: bool) -> int:
+    """Tokens a step generated: one a request in decode; in prefill one a request where it selected tokens."""
+    if facts.kind is StepKind.DECODE:
+        return facts.batch
+    if facts.kind is StepKind.PREFILL:
+        return facts.batch if selects else 0
+    return -1
+
+
+def _graph_notes(raw: RawTrace, launches: Launches, units: Units, steps: _Steps) -> list[Inference]:
+    """What graph launches of whole steps look like: their kernels, and the time from the first to the last of them."""
+    e = raw.events
+    inside = np.flatnonzero((steps.of_unit >= 0) & (launches.call[units.row] >= 0))
+    calls, group, counts = np.unique(launches.call[units.row[inside]], return_inverse=True, return_counts=True)
+    large = np.flatnonzero(counts >= GRAPH_KERNELS)
+    if not len(large) or not units.on_device:
+        return []
+    first = np.full(len(calls), np.iinfo(np.int64).max)
+    last = np.full(len(calls), np.iinfo(np.int64).min)
+    np.minimum.at(first, group.reshape(-1), e.start[units.row[inside]])
+    np.maximum.at(last, group.reshape(-1), (e.start + e.duration)[units.row[inside]])
+    spans = np.sort((last - first)[large])
+    kernels = int(np.median(counts[large]))
+    spread = f"{int(spans[0]):,} ns" if len(spans) == 1 else f"{int(spans[0]):,} to {int(spans[-1]):,} ns"
+    what = f"{len(large)} graph launches of {kernels} kernels, {spread} from first to last kernel"
+    return [Inference(what.replace("1 graph launches", "1 graph launch"), "graph by shared launch", 0.99)]
+
+
+def _model_notes(model: ModelSpec | None, reading: Reading) -> list[Inference]:
+    shown = sorted(set(reading.layers[reading.layers > 0].tolist()))
+    if model is None or not shown or shown == [model.layers]:
+        return []
+    what = f"the trace shows {', '.join(map(str, shown))} layers, {model.name} has {model.layers}"
+    return [Inference(what, "model against trace", 0.5)]
+
+
+def _flagged(raw: RawTrace, laid: Laid) -> dict[str, int]:
+    flagged = dict(raw.flagged)
+    overlapping = int(laid.overlapping.sum())
+    if overlapping:
+        flagged["overlapping"] = overlapping
+    return flagged
+
+
+def _meta(
+    raw: RawTrace,
+    report: ImportReport,
+    *,
+    model: ModelSpec | None,
+    hardware: HardwareSpec | None,
+    basis: Basis | None,
+    base: int,
+    has_steps: bool,
+) -> TraceMeta:
+    names = {d.device: d.name for d in raw.devices}
+    used = dict.fromkeys((t.device, t.rank) for t in raw.tracks if t.is_device)
+    # The header's ids need not be those of the rows: a header with one device names every device of the file.
+    only = raw.devices[0].name if len(raw.devices) == 1 else ""
+    notes = () if has_steps else ("no decode step was recognised: this is a plain timeline",)
+    return TraceMeta(
+        created_by=f"tracescope {__version__}",
+        source=raw.source,
+        report=report,
+        model=model,
+        hardware=hardware,
+        bandwidth_bytes_per_s=basis.bandwidth_bytes_per_s if basis else None,
+        bandwidth_source=basis.bandwidth_source if basis else "unknown",
+        compute_dtype=basis.compute_dtype if basis else "bf16",
+        base_ns=base + raw.base_time_ns,
+        resolution_ns=raw.resolution_ns,
+        devices=tuple(Device(device, rank, names.get(device, only)) for device, rank in used),
+        assumptions=model.assumptions if model else (),
+        notes=notes,
+    )
+
+
+def _dependencies(launches: Launches, laid: Laid, events: EventTable, steps: StepTable) -> Dependencies:
+    """Edges between event ids: the rows of the source moved to where they are laid out."""
+    place = np.empty(len(laid.order) + 1, np.int64)
+    place[laid.order] = np.arange(len(laid.order))
+    place[-1] = -1
+    return find_dependencies(place[launches.call][laid.order], events, steps)
