@@ -197,6 +197,15 @@ def test_realistic_reaches_what_its_table_says(realistic: Trace, h100: Basis) ->
     assert 100_000 < np.median(gaps) < 150_000
 
 
+def test_large_batches_make_small_kernels_longer(llama: ModelSpec, h100: Basis) -> None:
+    one, many = (
+        synthesize(llama, h100, Workload(batch=b, context=64), steps=1, profile="realistic").events for b in (1, 512)
+    )
+    act = one.op == Op.ACT
+    assert 1_500 < np.median(one.duration[act]) < 2_500
+    assert np.median(many.duration[many.op == Op.ACT]) > 10_000
+
+
 def test_a_sustained_rate_is_not_discounted_twice(llama: ModelSpec) -> None:
     hardware = load_hardware("h100-sxm")
     datasheet, sustained = (

@@ -31,10 +31,11 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """How one kind of op runs: ``max(least_ns, ramp_ns + memory floor / reach)``, times 1 ± ``spread``.
+    """How one kind of op runs: ``max(least_ns, ramp_ns + floor / reach)``, times 1 ± ``spread``.
 
     ``reach``: share of the datasheet bandwidth once streaming; ``ramp_ns``: launch, fill and drain of one kernel;
-    ``least_ns``: what it takes however little it moves. One op in twelve draws up to ``tail`` on top.
+    ``least_ns``: what it takes however little it moves. One op in twelve draws up to ``tail`` on top. ``activations``:
+    whether it moves its activations besides, which no floor counts; a matrix product hides them behind its weights.
     """
 
     reach: float
@@ -43,6 +44,7 @@ class Kernel:
     spread: float
     tail: float
     why: str
+    activations: bool = False
 
 
 _WEIGHTS = Kernel(
@@ -58,7 +60,8 @@ _ATTENTION = Kernel(
 _SMALL = Kernel(
     0.60, 1_200, 1_880, 0.06, 0.05,
     "Norm, rope, activation, append and gather finish before the memory system is busy: public H100 profiles list "
-    "2 to 7 µs with eager launch inside, about 2 µs inside a replayed graph.",
+    "2 to 7 µs with eager launch inside, about 2 µs inside a replayed graph. Large batches make them move megabytes.",
+    activations=True,
 )  # fmt: skip
 _SAMPLE = Kernel(
     0.60, 1_200, 28_000, 0.05, 0.10,
@@ -129,6 +132,8 @@ def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int) -> Timing:
     ramp, least, spread, tail = (
         np.array([getattr(k, name) for k in kernels], np.float64) for name in ("ramp_ns", "least_ns", "spread", "tail")
     )
+    moves = np.array([k.activations for k in kernels])
+    activation_ns = np.maximum(plan.table.activation, 0) / (basis.bandwidth_bytes_per_s or 1) * 1e9
     slowdown = 1 / np.minimum(1, np.array([k.reach for k in kernels]) * _datasheet_share(basis))
     wait, duration = np.empty_like(floor), np.empty_like(floor)
     for rows in _blocks(plan):
@@ -136,7 +141,7 @@ def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int) -> Timing:
         draw = per_op.random((rows.stop - rows.start, plan.ops, 3))
         work = plan.work[rows]
         slower = np.where(plan.engine[work] == COMPUTE, 1 / COMPUTE_REACH, slowdown)
-        time = np.maximum(least, ramp + plan.floor_ns[work] * slower)
+        time = np.maximum(least, ramp + (plan.floor_ns[work] + moves * activation_ns[work]) * slower)
         time *= 1 + spread * (draw[..., 0] + draw[..., 1] - 1) + tail * np.maximum(12 * draw[..., 1] - 11, 0)
         duration[rows] = np.maximum(np.rint(time), floor[rows])
         late = draw[..., 2] > 1 - HICCUP_SHARE
