@@ -4,12 +4,19 @@ import sys
 
 import click
 
+from tracescope.cli.floor import floor_command
+from tracescope.cli.presets import presets_command
+from tracescope.cli.synth import synth_command
 from tracescope.core.errors import TraceError
 
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 
-COMMANDS: tuple[click.Command, ...] = ()
+COMMANDS: tuple[click.Command, ...] = (
+    presets_command,
+    floor_command,
+    synth_command,
+)
 """Every subcommand; a new one is one module and one entry here."""
 
 

@@ -1,6 +1,6 @@
 """Bytes and FLOPs of one decode step, op by op, as exact integers: what is read once, what grows with the context."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from tracescope.core.category import Category, Op
 from tracescope.core.dtypes import kv_dtype, plain_bytes, weight_dtype
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.modules import LM_HEAD_MODULE, kept_modules
+from tracescope.core.modules import kept_modules
 
 _NORM_VECTORS: Final = {"rms": 1, "layer": 2, "layer-no-bias": 1}
 
@@ -123,8 +123,7 @@ def _linear_work(model: ModelSpec, ranks: int, kept: frozenset[str]) -> dict[Op,
 @lru_cache(maxsize=256)
 def lm_head_work(model: ModelSpec, ranks: int = 1) -> LinearWork:
     """The output head: read in full every step, tied or not."""
-    kept = LM_HEAD_MODULE in kept_modules(model, -1)
-    dtype = weight_dtype(model.activations if kept else model.lm_head)
+    dtype = weight_dtype(model.lm_head)
     n_in, n_out = model.hidden, shard(model, ranks).vocab
     scales = dtype.side_bytes(n_in, n_out)
     bias = n_out * plain_bytes(model.activations) if model.lm_head_bias else 0
@@ -287,15 +286,30 @@ class StepTotals:
         return self.weight_read + self.kv_read + self.kv_append
 
 
-def totals(ops: Iterable[OpWork]) -> StepTotals:
-    """The sums over ``ops``."""
-    rows = list(ops)
-    return StepTotals(*(sum(getattr(op, name) for op in rows) for name in StepTotals.__dataclass_fields__))
+def layer_groups(model: ModelSpec) -> tuple[tuple[int, int], ...]:
+    """Layers that do the same work, as (one of them, how many): the work of a step without listing every layer."""
+    if not model.unconverted:
+        return ((0, model.layers),)
+    first: dict[frozenset[str], int] = {}
+    count: dict[frozenset[str], int] = {}
+    for layer in range(model.layers):
+        kept = kept_modules(model, layer)
+        first.setdefault(kept, layer)
+        count[kept] = count.get(kept, 0) + 1
+    return tuple((first[kept], count[kept]) for kept in first)
+
+
+def counted_ops(model: ModelSpec, workload: Workload) -> tuple[tuple[OpWork, int], ...]:
+    """The ops of one step with how often each occurs, layers of one kind listed once; not in program order."""
+    outside = (*opening_ops(model, workload), *closing_ops(model, workload))
+    inside = ((op, n) for layer, n in layer_groups(model) for op in layer_ops(model, workload, layer))
+    return (*((op, 1) for op in outside), *inside)
 
 
 def step_totals(model: ModelSpec, workload: Workload) -> StepTotals:
     """The sums over one step of ``model``."""
-    return totals(step_ops(model, workload))
+    counted = counted_ops(model, workload)
+    return StepTotals(*(sum(getattr(op, name) * n for op, n in counted) for name in StepTotals.__dataclass_fields__))
 
 
 @lru_cache(maxsize=256)
@@ -306,8 +320,12 @@ def weight_read_bytes(model: ModelSpec, ranks: int = 1) -> int:
 
 def scale_bytes(model: ModelSpec, ranks: int = 1) -> int:
     """How much of ``weight_read_bytes`` is scales and zeros of quantized weights."""
-    layers = (_linear_work(model, ranks, kept_modules(model, layer)) for layer in range(model.layers))
-    return sum(work.scales for layer in layers for work in layer.values()) + lm_head_work(model, ranks).scales
+    in_layers = sum(
+        n * work.scales
+        for layer, n in layer_groups(model)
+        for work in _linear_work(model, ranks, kept_modules(model, layer)).values()
+    )
+    return in_layers + lm_head_work(model, ranks).scales
 
 
 def stored_bytes(model: ModelSpec, ranks: int = 1) -> int:

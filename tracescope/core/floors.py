@@ -12,12 +12,13 @@ from tracescope.core.hardware import Basis
 from tracescope.core.trace import UNKNOWN, WorkTable
 
 F64 = NDArray[np.float64]
+Amounts = I64 | F64
 
 LINK_LATENCY_S: Final = 5e-6
 """Latency of one all-reduce; 3 to 7 µs are usual on a switched link, however small the message."""
 
 
-def _floor_s(memory: I64, flops: I64, link: I64, basis: Basis) -> tuple[F64, Bool]:
+def _floor_s(memory: Amounts, flops: Amounts, link: Amounts, basis: Basis) -> tuple[F64, Bool]:
     """Seconds and whether they are known, one a row; ``memory`` and ``link`` -1 where not determined, ``flops`` too."""
     bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
     known = (memory == 0) | ((memory > 0) & (bandwidth is not None))
@@ -42,7 +43,8 @@ def op_floor_s(op: OpWork, basis: Basis) -> float:
 
 def ops_floor_s(ops: tuple[OpWork, ...], basis: Basis) -> tuple[F64, Bool]:
     """Floors of ``ops`` in seconds, float64[n], and whether each is known (0.0 where it is not)."""
-    columns = np.array([(op.memory_bytes, op.flops, op.link) for op in ops], np.int64).reshape(-1, 3)
+    # Amounts as floats: a hostile config times a large batch leaves int64, and a time needs no more than 53 bits.
+    columns = np.array([(op.memory_bytes, op.flops, op.link) for op in ops], np.float64).reshape(-1, 3)
     return _floor_s(columns[:, 0], columns[:, 1], columns[:, 2], basis)
 
 

@@ -5,7 +5,6 @@ from typing import Final
 
 from tracescope.core.model import ModelSpec
 
-LM_HEAD_MODULE: Final = "lm_head"
 LAYER_MODULES: Final = (
     "self_attn.q_proj",
     "self_attn.k_proj",
@@ -36,14 +35,17 @@ _OTHER_NAMES: Final = {
 
 
 def kept_modules(model: ModelSpec, layer: int) -> frozenset[str]:
-    """Names inside ``layer`` (-1: outside the layers) that ``model.unconverted`` keeps unquantized."""
+    """Names of the linear modules inside ``layer`` that ``model.unconverted`` keeps unquantized."""
     return _kept(model.unconverted, layer) if model.unconverted else frozenset()
+
+
+def keeps_head(unconverted: tuple[str, ...]) -> bool:
+    """Whether the names include the output head."""
+    return any(_matches(pattern, ["lm_head"]) for pattern in unconverted)
 
 
 @lru_cache(maxsize=4096)
 def _kept(patterns: tuple[str, ...], layer: int) -> frozenset[str]:
-    if layer < 0:
-        return frozenset({LM_HEAD_MODULE}) if any(_matches(p, [LM_HEAD_MODULE]) for p in patterns) else frozenset()
     paths = {module: ["layers", str(layer), *module.split(".")] for module in LAYER_MODULES}
     return frozenset(module for module, path in paths.items() if any(_matches(p, path) for p in patterns))
 

@@ -18,17 +18,34 @@ def size(count: float | None) -> str:
 
 
 def rate(bytes_per_s: float | None) -> str:
-    """Bandwidth: ``3.35 TB/s``, ``864.0 GB/s``."""
+    """Bandwidth: ``3.35 TB/s``, ``864.0 GB/s``; a third decimal where that is exact (``1.555 TB/s``)."""
     if bytes_per_s is None:
         return MISSING
     if bytes_per_s >= 0.9995e12:
-        return f"{bytes_per_s / 1e12:.2f} TB/s"
+        third = bytes_per_s % 1e10 != 0 and bytes_per_s % 1e9 == 0
+        return f"{bytes_per_s / 1e12:.{3 if third else 2}f} TB/s"
     return f"{bytes_per_s / 1e9:.1f} GB/s"
 
 
 def flops(count: float | None) -> str:
     """FLOPs: ``1.07 GFLOP``."""
     return MISSING if count is None or count < 0 else _scaled(count, "FLOP")
+
+
+def flop_rate(flops_per_s: float | None) -> str:
+    """Compute rate: ``989.00 TFLOP/s``."""
+    return MISSING if flops_per_s is None else _scaled(flops_per_s, "FLOP/s")
+
+
+def seconds(value: float | None) -> str:
+    """A duration given in seconds, in the unit that suits it (``7.045 ms``)."""
+    return MISSING if value is None else duration(value * 1e9)
+
+
+def over(byte_count: float, bytes_per_s: float | None) -> str:
+    """The arithmetic of a memory floor, spelled out: ``15.01 GB ÷ 3.35 TB/s = 4.481 ms``."""
+    time = None if bytes_per_s is None else byte_count / bytes_per_s
+    return f"{size(byte_count)} ÷ {rate(bytes_per_s)} = {seconds(time)}"
 
 
 def micros(ns: float | None) -> str:

@@ -65,7 +65,7 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int):
             raise TraceError(f"{self.where}: {key} must be a whole number, got {shown(value)}")
         if not 0 < value <= largest:
-            raise TraceError(f"{self.where}: {key} is {value:.6g}; it must be between 1 and {largest:,}")
+            raise TraceError(f"{self.where}: {key} is {shown(value)}; it must be between 1 and {largest:,}")
         return value
 
     def required(self, name: str) -> int:
@@ -189,7 +189,9 @@ def _stored(base: str, quantization: Quantization) -> dict[str, Any]:
 
 def _family(reader: _Reader) -> Family:
     model_type = reader.config.get("model_type")
-    if isinstance(model_type, str) and model_type in FAMILIES:
+    if model_type is not None and not isinstance(model_type, str):
+        raise TraceError(f"{reader.where}: model_type must be text, got {shown(model_type)}")
+    if model_type in FAMILIES:
         return FAMILIES[model_type]
     from_refusal = "is absent" if model_type is None else f"{shown(model_type)} is not known"
     reader.notes.append(f"model_type {from_refusal}; a Llama-like layer is assumed (RMS norms, gated MLP, no biases)")

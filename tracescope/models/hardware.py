@@ -95,6 +95,8 @@ def make_basis(hardware: HardwareSpec | None, bandwidth: str | None = None, comp
     if native not in hardware.flops_per_s:
         notes.append(f"{hardware.name} has no {native} rate: computed at the 16-bit rate, needs a dequantising kernel")
         native = "bf16"
+    elif native != "bf16":
+        notes.append(f"every FLOP is priced at the {native} rate; the 16-bit parts make the floor looser, not wrong")
     elif compute_dtype == "fp32":
         notes.append("fp32 is computed at the 16-bit rate, which only makes the floor looser")
     return Basis(
@@ -158,7 +160,8 @@ def _spec(name: str, row: Mapping[str, Any], energies: Mapping[str, Any], file: 
     known = {dtype.compute for dtype in WEIGHT_DTYPES.values()} | {"int8"}
     wrong = [dtype for dtype in rates if dtype not in known]
     if wrong:
-        raise TraceError(f"{where}: flops.{wrong[0]} is not a compute dtype", action="Known: " + " ".join(sorted(known)))
+        action = "Known: " + " ".join(sorted(known))
+        raise TraceError(f"{where}: flops.{wrong[0]} is not a compute dtype", action=action)
     energy = row.get("energy")
     if energy is not None and not (isinstance(energy, dict) or (isinstance(energy, str) and energy in energies)):
         raise TraceError(f"{where}: energy {shown(energy)} is not known", action="Known: " + " ".join(energies))

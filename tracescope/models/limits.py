@@ -1,9 +1,11 @@
 """Reading JSON and TOML that somebody else wrote: a size limit, strict numbers, one clear sentence on failure."""
 
-import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from tracescope.core.errors import TraceError
 
@@ -29,15 +31,14 @@ def read_text(path: Path) -> str:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """The JSON object in ``path``; raises TraceError for anything else, a key given twice and NaN included."""
+    """The JSON object in ``path``; raises TraceError for anything else, NaN included."""
+    text = read_text(path)
     try:
-        value = json.loads(read_text(path), parse_constant=_no_constant, object_pairs_hook=_no_second_value)
-    except json.JSONDecodeError as error:
-        raise TraceError(f"{path}: not JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
+        value = msgspec.json.decode(text)
     except RecursionError:
         raise TraceError(f"{path}: nested too deeply to be a config") from None
-    except ValueError as error:
-        raise TraceError(f"{path}: {error}") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise TraceError(f"{path}: not JSON{_place(text, str(error))}: {error}") from None
     if not isinstance(value, dict):
         raise TraceError(f"{path}: holds {shown(value)}, not a JSON object of config keys")
     return value
@@ -53,20 +54,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def shown(value: Any) -> str:
     """A value from a file for a message: short, whatever it is."""
-    text = "null" if value is None else json.dumps(value) if isinstance(value, (bool, int, float, str)) else None
-    if text is None:
+    if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "an object"
+    text = msgspec.json.encode(value).decode()
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number a config can hold")
-
-
-def _no_second_value(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found and found[key] != value:
-            raise ValueError(f"'{key[:_SHOWN]}' is given twice with different values")
-        found[key] = value
-    return found
+def _place(text: str, message: str) -> str:
+    """Line and column of the byte that ``message`` names, counted from 1."""
+    match = re.search(r"\(byte (\d+)\)", message)
+    if match is None:
+        return ""
+    before = text.encode()[: int(match[1])].decode(errors="replace")
+    return f" at line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
+from tracescope.core.modules import keeps_head
 from tracescope.models.limits import shown
 
 _SKIP_KEYS: Final = ("modules_to_not_convert", "ignored_layers", "ignore", "llm_int8_skip_modules", "exclude_modules")
@@ -44,9 +45,11 @@ def read_quantization(config: Any, where: str) -> Quantization:
     for pattern in unread:
         notes.append(f"quantization_config: {shown(pattern)} was not understood; what it names counts as quantized")
     head: str | None = None
-    if method == "compressed-tensors":
+    if keeps_head(unconverted):
+        pass
+    elif method == "compressed-tensors":
         head = weights  # its target "Linear" takes in the head unless the ignore list names it
-    elif "lm_head" not in unconverted:
+    else:
         notes.append(f"lm_head is taken as not quantized, which is the default of {method}")
     return Quantization(weights, head, unconverted, tuple(notes))
 

@@ -15,6 +15,8 @@ _STATE_SPACE: Final = (
     "state_size",
     "linear_num_key_heads",
     "layers_block_type",
+    "hybrid_override_pattern",
+    "linear_attn_config",
 )
 _FULL_ATTENTION: Final = frozenset({"full_attention", "attention", "global", "global_attention"})
 _WINDOWED_ATTENTION: Final = frozenset({"sliding_attention", "chunked_attention"})
@@ -35,6 +37,9 @@ def refuse_unmodelled(config: Mapping[str, Any], layers: int, where: str) -> Non
         count = config.get(key)
         if count is not None and (not isinstance(count, int) or count > 1):
             _refuse(where, key, config, "a mixture of experts")
+    feed_forward = config.get("ffn_config")
+    if isinstance(feed_forward, dict) and feed_forward.get("moe_num_experts") is not None:
+        _refuse(where, "ffn_config", config, "a mixture of experts")
     for key in _STATE_SPACE:
         if config.get(key) is not None:
             _refuse(where, key, config, "layers that are not attention")

@@ -1,0 +1,198 @@
+"""``tracescope floor``: the contract's keys, the published numbers, the page and the exit codes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracescope.cli.app import run
+
+KEYS = {
+    "model",
+    "hardware",
+    "batch",
+    "context",
+    "weights",
+    "kv",
+    "tp",
+    "bandwidth_bytes_per_s",
+    "bandwidth_source",
+    "weight_read_bytes",
+    "embedding_gather_bytes",
+    "kv_read_bytes",
+    "kv_append_bytes",
+    "kv_bytes_per_token",
+    "activation_bytes",
+    "stored_bytes",
+    "flops",
+    "floor_weight_s",
+    "floor_memory_s",
+    "floor_compute_s",
+    "floor_roofline_s",
+    "floor_ops_s",
+    "generated_tokens_per_s_max",
+    "steps_per_s_max",
+    "acceptance",
+    "scale_bytes",
+    "energy_j",
+    "capacity",
+    "verdict",
+    "crossovers",
+    "model_spec",
+    "assumptions",
+}
+
+Floor = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def floor(capsys: pytest.CaptureFixture[str]) -> Floor:
+    """``floor("--model", …)``: the JSON document of one call that ends with ``code``."""
+
+    def call(*arguments: str, code: int = 0) -> dict[str, Any]:
+        assert run(["floor", *arguments, "--json"]) == code
+        document = json.loads(capsys.readouterr().out)
+        assert isinstance(document, dict)
+        return document
+
+    return call
+
+
+def test_the_golden_row(floor: Floor) -> None:
+    found = floor("--model", "llama-3-8b", "--hardware", "h100-sxm", "--batch", "16", "--context", "4096")
+    assert set(found) == KEYS
+    assert found["weight_read_bytes"] == 15_009_849_344
+    assert found["kv_read_bytes"] == 8_589_934_592
+    assert found["kv_append_bytes"] == 2_097_152
+    assert found["floor_weight_s"] == pytest.approx(0.0044806, abs=5e-8)
+    assert found["floor_memory_s"] == pytest.approx(0.0070453, abs=5e-8)
+    assert found["bandwidth_source"] == "datasheet"
+    assert found["assumptions"] == []
+    assert set(found["energy_j"]) == {"low", "mid", "high", "level"}
+    assert found["capacity"]["max_batch"] == 114
+    assert found["verdict"]["binds"] == "weights"
+    assert found["crossovers"] == {
+        "kv_passes_weights_batch": 28,
+        "compute_binds_batch": None,
+        "memory_full_batch": 115,
+    }
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_lesson(floor: Floor, batch: int) -> None:
+    found = floor("--model", "lesson-20gb", "--hardware", "lesson-1tbs", "--batch", str(batch))
+    assert found["weight_read_bytes"] == 20_000_000_000
+    assert found["floor_weight_s"] == 0.02
+    assert found["steps_per_s_max"] == 50
+    assert found["generated_tokens_per_s_max"] == pytest.approx(50 * batch, rel=1e-4)
+    assert "it fits, and still waits for its weights" in found["verdict"]["why"]
+
+
+def test_a_bandwidth_alone_is_enough(floor: Floor) -> None:
+    found = floor("--model", "llama-3-8b", "--bandwidth", "3.0TB/s")
+    assert found["floor_weight_s"] == 15_009_849_344 / 3.0e12
+    assert (found["bandwidth_source"], found["hardware"]) == ("user", None)
+    assert found["floor_compute_s"] is None
+    assert found["capacity"] is None
+    assert found["energy_j"] is None
+
+
+def test_without_a_bandwidth_times_are_null_and_bytes_are_not(floor: Floor) -> None:
+    found = floor("--model", "llama-3-8b")
+    assert found["weight_read_bytes"] == 15_009_849_344
+    for key in ("floor_weight_s", "floor_memory_s", "floor_ops_s", "steps_per_s_max", "verdict", "energy_j"):
+        assert found[key] is None, key
+
+
+def test_layers_sum_to_the_document(floor: Floor) -> None:
+    found = floor("--model", "llama-3-8b", "--hardware", "h100-sxm", "--batch", "2", "--context", "9", "--per-layer")
+    rows = found["layers"]
+    assert isinstance(rows, list)
+    assert len(rows) == 326
+    keys = {"layer", "op", "category", "weight_read_bytes", "kv_read_bytes", "kv_append_bytes", "flops", "floor_s"}
+    assert all(set(row) == keys for row in rows)
+    for key in ("weight_read_bytes", "kv_read_bytes", "kv_append_bytes", "flops"):
+        assert sum(row[key] for row in rows) == found[key]
+    assert sum(row["floor_s"] for row in rows) == pytest.approx(found["floor_ops_s"], rel=1e-12)
+    assert rows[0]["layer"] is None
+    assert rows[3] == {**rows[3], "layer": 0, "op": "norm", "category": "compute"}
+
+
+def test_ranks(floor: Floor) -> None:
+    found = floor("--model", "llama-3-70b", "--hardware", "h100-sxm", "--tp", "8")
+    assert found["weight_read_bytes"] == 17_112_760_320 + 262_668_288 + 2_637_824
+    assert found["floor_weight_s"] == pytest.approx(0.0052, rel=0.01)
+    assert found["floor_ops_s"] - found["floor_memory_s"] == pytest.approx(0.0008, rel=0.05)
+
+
+def test_missing_values_end_with_three_and_are_named(
+    floor: Floor, shared: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(shared("cases/53-gpt2-style-names/gpt2.json"))
+    assert any("torch_dtype" in text for text in floor("--model", path, code=3)["assumptions"])
+    assert run(["floor", "--model", path]) == 3
+    assert "torch_dtype" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--model", "mistral-7b"], "sliding_window"),
+        (["--model", "mixtral-8x7b"], "num_local_experts"),
+        (["--model", "deepseek-v3"], "kv_lora_rank"),
+        (["--model", "gemma-2-9b"], "sliding_window"),
+        (["--model", "gpt-oss-20b"], "sliding_window"),
+        (["--model", "no-such-model"], "no-such-model"),
+        (["--model", "llama-3-8b", "--hardware", "no-such-machine"], "no-such-machine"),
+        (["--model", "llama-3-8b", "--hardware", "h200-sxm", "--bandwidth", "sustained"], "sustained"),
+        (["--model", "llama-3-8b", "--bandwidth", "fast"], "fast"),
+        (["--model", "llama-3-8b", "--weights", "int5"], "int5"),
+        (["--model", "llama-3-8b", "--kv", "int5"], "int5"),
+        (["--model", "llama-3-8b", "--batch", "0"], "batch"),
+        (["--model", "llama-3-8b", "--reserve", "-3"], "-3"),
+        ([], "--model"),
+    ],
+)
+def test_refusals(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["floor", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert words in captured.err
+    assert len(captured.err.splitlines()) <= 3
+
+
+def test_the_page_shows_its_arithmetic(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["floor", "--model", "llama-3-8b", "--hardware", "h100-sxm", "--batch", "16", "--context", "4096"]) == 0
+    page = capsys.readouterr().out
+    for text in (
+        "15.01 GB ÷ 3.35 TB/s = 4.481 ms",
+        "16 × 4,096 tokens × 131,072 B = 8.59 GB",
+        "(15.01 GB + 8.59 GB + 2.1 MB) ÷ 3.35 TB/s = 7.045 ms",
+        "datasheet, not sustained",
+        "generated tokens/s at most (all generated tokens accepted)",
+        "board level",
+    ):
+        assert text in page
+
+
+def test_every_page_that_a_preset_can_make_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+    for hardware in ("a100-40gb-sxm", "m2-ultra", "lesson-1tbs"):
+        for context in ("0", "100000"):
+            common = ["--hardware", hardware, "--context", context, "--weights", "fp8", "--per-layer"]
+            assert run(["floor", "--model", "qwen3-8b", *common]) == 0
+            assert "needs a dequantising kernel" in capsys.readouterr().out
+
+
+def test_presets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["presets", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["models"]) == 20
+    assert len(found["hardware"]) == 16
+    for row in found["models"] + found["hardware"]:
+        assert row["source"]
+        assert row["invented"] == row["name"].startswith("lesson-")
+        assert row["invented"] == row["source"].startswith("invented")
+    assert run(["presets", "hardware"]) == 0
+    assert "1.555 TB/s" in capsys.readouterr().out

@@ -1,0 +1,166 @@
+"""``tracescope floor``: the arithmetic of one decode step, without any trace."""
+
+from typing import Any
+
+import click
+
+from tracescope.analysis.tables import Column, Table
+from tracescope.cli.floor_page import floor_lines
+from tracescope.cli.options import (
+    basis_from,
+    model_from,
+    model_options,
+    pricing_options,
+    say_assumptions,
+    workload_from,
+    workload_options,
+)
+from tracescope.cli.output import emit_json, emit_table
+from tracescope.core.arithmetic import OpWork, step_ops
+from tracescope.core.dtypes import weight_dtype
+from tracescope.core.errors import printable
+from tracescope.core.floors import ops_floor_s
+from tracescope.core.model import ModelSpec
+from tracescope.core.step_floor import StepFloor, step_floor
+
+ACCEPTANCE = "all generated tokens accepted"
+
+
+@click.command("floor")
+@model_options
+@workload_options
+@pricing_options
+@click.option("--per-layer", is_flag=True, help="One row an op and layer as well.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def floor_command(
+    *,
+    model: str | None,
+    weights: str | None,
+    lm_head: str | None,
+    kv: str | None,
+    hardware: str | None,
+    bandwidth: str | None,
+    per_layer: bool,
+    as_json: bool,
+    **workload: Any,
+) -> int:
+    """The bytes, floors, capacity and energy of one decode step, by formula alone."""
+    spec = model_from(model, weights, lm_head, kv)
+    if spec is None:
+        raise click.UsageError("--model is needed; 'tracescope presets models' lists the built-in ones")
+    basis = basis_from(hardware, bandwidth, spec)
+    floor = step_floor(spec, workload_from(**workload), basis)
+    table = layers_table(floor) if per_layer else None
+    if as_json:
+        document = floor_document(floor)
+        if table is not None:
+            document["layers"] = list(table.rows())
+        emit_json(document)
+    else:
+        for line in floor_lines(floor):
+            click.echo(printable(line))
+        if table is not None:
+            click.echo()
+            emit_table(table)
+    return say_assumptions(spec)
+
+
+def floor_document(floor: StepFloor) -> dict[str, Any]:
+    """The ``floor`` JSON document without ``layers``: bytes and FLOPs int, seconds float, null where not known."""
+    total, workload, basis = floor.totals, floor.workload, floor.basis
+    spent, memory, found = floor.energy, floor.capacity, floor.verdict
+    cross = floor.crossovers
+    return {
+        "model": floor.model.name,
+        "hardware": basis.hardware.name if basis.hardware else None,
+        "batch": workload.batch,
+        "context": workload.context,
+        "weights": floor.model.weights,
+        "kv": floor.model.kv,
+        "tp": workload.tensor_parallel,
+        "bandwidth_bytes_per_s": basis.bandwidth_bytes_per_s,
+        "bandwidth_source": basis.bandwidth_source,
+        "weight_read_bytes": total.weight_read,
+        "embedding_gather_bytes": total.embedding_gather,
+        "kv_read_bytes": total.kv_read,
+        "kv_append_bytes": total.kv_append,
+        "kv_bytes_per_token": floor.kv_bytes_per_token,
+        "activation_bytes": total.activation,
+        "stored_bytes": floor.stored_bytes,
+        "flops": total.flops,
+        "floor_weight_s": floor.floor_weight_s,
+        "floor_memory_s": floor.floor_memory_s,
+        "floor_compute_s": floor.floor_compute_s,
+        "floor_roofline_s": floor.floor_roofline_s,
+        "floor_ops_s": floor.floor_ops_s,
+        "generated_tokens_per_s_max": floor.generated_tokens_per_s_max,
+        "steps_per_s_max": floor.steps_per_s_max,
+        "acceptance": ACCEPTANCE,
+        "scale_bytes": floor.scale_bytes,
+        "energy_j": None
+        if spent is None
+        else {"low": spent.low, "mid": spent.mid, "high": spent.high, "level": spent.level},
+        "capacity": None
+        if memory is None
+        else {
+            "fits": memory.fits,
+            "max_batch": memory.max_batch,
+            "kv_stored_bytes": memory.kv_stored_bytes,
+            "headroom_bytes": memory.headroom_bytes,
+        },
+        "verdict": None if found is None else {"binds": found.binds, "why": found.why},
+        "crossovers": {
+            "kv_passes_weights_batch": cross.kv_passes_weights_batch,
+            "compute_binds_batch": cross.compute_binds_batch,
+            "memory_full_batch": cross.memory_full_batch,
+        },
+        "model_spec": model_document(floor.model),
+        "assumptions": list(floor.model.assumptions),
+    }
+
+
+def model_document(model: ModelSpec) -> dict[str, Any]:
+    """The ``model_spec`` object; ``windows`` is empty because every layer attends to the whole context."""
+    quantized = weight_dtype(model.weights).quantized or weight_dtype(model.lm_head).quantized
+    return {
+        "hidden": model.hidden,
+        "layers": model.layers,
+        "heads": model.heads,
+        "kv_heads": model.kv_heads,
+        "head_dim": model.head_dim,
+        "ffn": model.ffn,
+        "vocab": model.vocab,
+        "tied": model.tied,
+        "windows": [],
+        "quantization": {
+            "weights": model.weights,
+            "lm_head": model.lm_head,
+            "effective_bits": weight_dtype(model.weights).effective_bits(),
+            "unconverted": list(model.unconverted),
+        }
+        if quantized
+        else None,
+        "source": model.source,
+    }
+
+
+def layers_table(floor: StepFloor) -> Table:
+    """One row an op in program order; ``layer`` is null outside the layers, ``floor_s`` where it cannot be priced."""
+    ops = step_ops(floor.model, floor.workload)
+    seconds, known = ops_floor_s(ops, floor.basis)
+    return Table(
+        (
+            Column("layer", [op.layer if op.layer >= 0 else None for op in ops], "layer"),
+            Column("op", [_label(op) for op in ops], "op"),
+            Column("category", [op.category.label for op in ops], "category"),
+            Column("weight_read_bytes", [op.weight_read for op in ops], "weights", "B"),
+            Column("kv_read_bytes", [op.kv_read for op in ops], "KV read", "B"),
+            Column("kv_append_bytes", [op.kv_append for op in ops], "KV append", "B"),
+            Column("flops", [op.flops for op in ops], "FLOP"),
+            Column("floor_s", seconds, "floor", "s", known),
+        )
+    )
+
+
+def _label(op: OpWork) -> str | None:
+    return op.op.label

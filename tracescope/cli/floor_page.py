@@ -1,0 +1,160 @@
+"""The page that ``tracescope floor`` prints: every ratio with its operands and units."""
+
+from collections.abc import Iterator
+
+from tracescope.core import units
+from tracescope.core.dtypes import weight_dtype
+from tracescope.core.hardware import Basis
+from tracescope.core.step_floor import StepFloor
+
+_WIDTH = 17
+
+
+def floor_lines(floor: StepFloor) -> Iterator[str]:
+    """The lines of the page, in order."""
+    yield from _head(floor)
+    yield from _section("Bytes of one step", _bytes(floor))
+    yield from _section("Floors, from loosest to tightest", _floors(floor))
+    yield from _section("At the floor", _rates(floor))
+    yield from _section("Capacity", _capacity(floor))
+    yield from _section("What binds", _verdict(floor))
+    notes = [("", note) for note in (*floor.notes, *floor.model.assumptions)]
+    if notes:
+        yield from _section("Notes and assumptions", iter(notes))
+
+
+def _section(title: str, rows: Iterator[tuple[str, str]]) -> Iterator[str]:
+    yield ""
+    yield title
+    for name, text in rows:
+        yield f"  {name:<{_WIDTH}}{text}" if name else f"  - {text}"
+
+
+def _head(floor: StepFloor) -> Iterator[str]:
+    model, workload, basis = floor.model, floor.workload, floor.basis
+    machine = basis.hardware.title if basis.hardware else "no machine"
+    ranks = f" · one of {workload.tensor_parallel} ranks" if workload.tensor_parallel > 1 else ""
+    yield f"{model.title or model.name} on {machine} · batch {workload.batch:,} · context {workload.context:,}{ranks}"
+    yield f"weights {model.weights} · lm_head {model.lm_head} · KV {model.kv} · source: {model.source}"
+    yield _bandwidth(basis)
+
+
+def _bandwidth(basis: Basis) -> str:
+    if basis.bandwidth_bytes_per_s is None:
+        return "bandwidth not known: give --hardware or --bandwidth for times"
+    words = {"datasheet": "datasheet, not sustained", "user": "given by the user"}
+    source = words.get(basis.bandwidth_source, basis.bandwidth_source)
+    invented = ", an invented machine" if basis.hardware and basis.hardware.invented else ""
+    return f"bandwidth {units.rate(basis.bandwidth_bytes_per_s)} ({source}{invented})"
+
+
+def _bytes(floor: StepFloor) -> Iterator[tuple[str, str]]:
+    total, workload = floor.totals, floor.workload
+    batch, context = f"{workload.batch:,}", f"{workload.context:,}"
+    token = f"{floor.kv_bytes_per_token:,} B"
+    reuse = "once" if workload.batch == 1 else f"once · reuse ×{batch}"
+    scales = f", {units.size(floor.scale_bytes)} of it scales" if floor.scale_bytes else ""
+    yield "weights read", f"{units.size(total.weight_read)}  ({total.weight_read:,} B, {reuse}{scales})"
+    yield "KV read", f"{batch} × {context} tokens × {token} = {units.size(total.kv_read)}"
+    yield "KV append", f"{batch} × {token} = {units.size(total.kv_append)}"
+    yield "embedding gather", f"{units.size(total.embedding_gather)}  ({batch} rows, not the table)"
+    if total.link:
+        yield "link", f"{units.size(total.link)} sent by this rank"
+    yield "FLOPs", units.flops(total.flops)
+    yield "stored weights", units.size(floor.stored_bytes)
+
+
+def _floors(floor: StepFloor) -> Iterator[tuple[str, str]]:
+    total, basis = floor.totals, floor.basis
+    bandwidth = basis.bandwidth_bytes_per_s
+    if bandwidth is None:
+        yield "", "no bandwidth, no floor"
+        return
+    yield "weights", units.over(total.weight_read, bandwidth)
+    parts = " + ".join(units.size(part) for part in (total.weight_read, total.kv_read, total.kv_append))
+    yield "memory", f"({parts}) ÷ {units.rate(bandwidth)} = {units.seconds(floor.floor_memory_s)}"
+    memory, compute = units.seconds(floor.floor_memory_s), units.seconds(floor.floor_compute_s)
+    if basis.peak_flops_per_s is None:
+        yield "compute", "not known: no machine is given"
+    else:
+        rate = f"{units.flop_rate(basis.peak_flops_per_s)} {basis.compute_dtype}"
+        yield "compute", f"{units.flops(total.flops)} ÷ {rate} = {compute}"
+        yield "roofline", f"max({memory}, {compute}) = {units.seconds(floor.floor_roofline_s)}"
+    if floor.floor_ops_s is None:
+        yield "ops", "not known: the link rate between ranks is missing"
+    else:
+        yield (
+            "ops",
+            f"Σ over {floor.ops:,} ops of max(bytes ÷ bandwidth, FLOPs ÷ peak) + link = "
+            + units.seconds(floor.floor_ops_s),
+        )
+
+
+def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
+    if floor.floor_weight_s:
+        yield "steps", f"1 ÷ {units.seconds(floor.floor_weight_s)} = {floor.steps_per_s_max:,.4g} steps/s at most"
+    tokens = floor.generated_tokens_per_s_max
+    if tokens is not None:
+        yield (
+            "generated tokens",
+            f"{floor.workload.batch:,} ÷ {units.seconds(floor.floor_ops_s)} = {tokens:,.1f} generated tokens/s at most "
+            "(all generated tokens accepted)",
+        )
+    spent, split = floor.energy, floor.energy_split
+    if spent is not None and split is not None:
+        joules = f"{units.energy(spent.low)} / {units.energy(spent.mid)} / {units.energy(spent.high)}"
+        yield "energy", f"{joules} low/mid/high a step, {spent.level} level, a lower bound (time is the floor's)"
+        parts = (
+            ("weights", split.weights),
+            ("KV", split.kv),
+            ("compute", split.compute),
+            ("static", split.static),
+            ("link", split.link),
+        )
+        named = " + ".join(f"{name} {units.energy(part)}" for name, part in parts if part is not None)
+        token = units.energy(spent.mid / floor.workload.batch)
+        yield "", f"mid: {named} = {units.energy(spent.mid)}; ÷ {floor.workload.batch:,} = {token} a token"
+
+
+def _capacity(floor: StepFloor) -> Iterator[tuple[str, str]]:
+    memory, workload = floor.capacity, floor.workload
+    if memory is None:
+        yield "", "not known: no machine is given"
+        return
+    share = f"{workload.utilization:g} × {units.size(memory.capacity_bytes)} = {units.size(memory.usable_bytes)}"
+    yield "usable", share
+    yield (
+        "needed",
+        (
+            f"weights {units.size(memory.stored_bytes)} + other {units.size(memory.other_bytes)} + KV "
+            f"{units.size(memory.kv_stored_bytes)} ({memory.blocks_used:,} blocks of {workload.block} tokens)"
+        ),
+    )
+    room = units.size(abs(memory.headroom_bytes))
+    too_much = f"no, {room} too much" if memory.headroom_bytes < 0 else "no, a block for every request is missing"
+    yield "fits", f"yes, {room} to spare" if memory.fits else too_much
+    blocks = max(1, -(-workload.context // workload.block))
+    yield "largest batch", f"{memory.blocks_total:,} blocks ÷ {blocks:,} a request = {memory.max_batch:,}"
+
+
+def _verdict(floor: StepFloor) -> Iterator[tuple[str, str]]:
+    found, cross = floor.verdict, floor.crossovers
+    yield (found.binds, found.why) if found else ("", "not known without a bandwidth")
+    context = f"at context {floor.workload.context:,}"
+    if cross.kv_passes_weights_batch is not None:
+        yield "", f"KV reads pass the weights {context} from batch {cross.kv_passes_weights_batch:,}"
+    if cross.compute_binds_batch is not None:
+        yield "", f"compute binds {context} from batch {cross.compute_binds_batch:,}"
+    elif cross.ridge_batch is not None:
+        yield "", f"compute never binds {context}: memory grows faster with the batch"
+    if cross.ridge_batch is not None:
+        bits = weight_dtype(floor.model.weights).effective_bits()
+        yield (
+            "",
+            (
+                f"ridge of a linear layer: {units.flop_rate(floor.basis.peak_flops_per_s)} × {bits / 8:.4g} B ÷ "
+                f"(2 × {units.rate(floor.basis.bandwidth_bytes_per_s)}) = batch {cross.ridge_batch:.1f}"
+            ),
+        )
+    if cross.memory_full_batch is not None:
+        yield "", f"memory is full {context} from batch {cross.memory_full_batch:,}"

@@ -1,0 +1,117 @@
+"""Everything the arithmetic says about one decode step: bytes, floors, capacity, energy, verdict, in one object."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracescope.core.arithmetic import (
+    StepTotals,
+    counted_ops,
+    kv_bytes_per_token,
+    scale_bytes,
+    step_totals,
+    stored_bytes,
+)
+from tracescope.core.capacity import Capacity, capacity
+from tracescope.core.energy import Energy, EnergySplit, energy_j, energy_split, power_note
+from tracescope.core.floors import ops_floor_s
+from tracescope.core.hardware import Basis
+from tracescope.core.model import ModelSpec, Workload
+from tracescope.core.verdict import Crossovers, Verdict, crossovers, verdict
+
+
+@dataclass(frozen=True, slots=True)
+class StepFloor:
+    """One decode step of ``model`` under ``workload`` priced with ``basis``; seconds, None where not known.
+
+    ``floor_memory_s`` counts weights, KV reads and appends; ``floor_ops_s`` sums the ops one after another, embedding
+    gather and communication included. Energy is at ``floor_ops_s`` and therefore a lower bound.
+    """
+
+    model: ModelSpec
+    workload: Workload
+    basis: Basis
+    totals: StepTotals
+    ops: int
+    scale_bytes: int
+    stored_bytes: int
+    kv_bytes_per_token: int
+    floor_weight_s: float | None
+    floor_memory_s: float | None
+    floor_compute_s: float | None
+    floor_roofline_s: float | None
+    floor_ops_s: float | None
+    energy: Energy | None
+    energy_split: EnergySplit | None
+    capacity: Capacity | None
+    verdict: Verdict | None
+    crossovers: Crossovers
+    notes: tuple[str, ...]
+
+    @property
+    def generated_tokens_per_s_max(self) -> float | None:
+        """Generated tokens/s of the whole batch at the op floor, if every generated token is accepted."""
+        return self.workload.batch / self.floor_ops_s if self.floor_ops_s else None
+
+    @property
+    def steps_per_s_max(self) -> float | None:
+        """Steps/s at the weight-streaming floor: 1 / T_w."""
+        return 1 / self.floor_weight_s if self.floor_weight_s else None
+
+
+def step_floor(model: ModelSpec, workload: Workload, basis: Basis) -> StepFloor:
+    """Compute every number of one step; nothing is looked up that the arguments do not give."""
+    ranks = workload.tensor_parallel
+    total = step_totals(model, workload)
+    bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
+    memory_s = total.memory_bytes / bandwidth if bandwidth else None
+    compute_s = total.flops / peak if peak else None
+    counted = counted_ops(model, workload)
+    ops_s = _ops_floor(model, workload, basis)
+    fitting = capacity(model, basis.hardware, workload) if basis.hardware else None
+    spent = split = None
+    notes = list(basis.notes)
+    if basis.energy is not None and ops_s is not None:
+        kv = total.kv_read + total.kv_append
+        spent = energy_j(total.memory_bytes, total.flops, total.link, ops_s, basis.energy)
+        split = energy_split(
+            weight_bytes=total.weight_read,
+            kv_bytes=kv,
+            flops=total.flops,
+            link_bytes=total.link,
+            seconds=ops_s,
+            model=basis.energy,
+        )
+        note = power_note(spent, ops_s, basis.hardware.tdp_w if basis.hardware else None)
+        notes += [note] if note else []
+        if total.link and basis.energy.link_pj_per_bit is None:
+            notes.append("link energy is not counted: no sourced value is known")
+    if model.max_positions is not None and workload.context >= model.max_positions:
+        notes.append(f"the context is past the model's {model.max_positions:,} positions")
+    return StepFloor(
+        model=model,
+        workload=workload,
+        basis=basis,
+        totals=total,
+        ops=sum(n for _, n in counted),
+        scale_bytes=scale_bytes(model, ranks),
+        stored_bytes=stored_bytes(model, ranks),
+        kv_bytes_per_token=kv_bytes_per_token(model, ranks),
+        floor_weight_s=total.weight_read / bandwidth if bandwidth else None,
+        floor_memory_s=memory_s,
+        floor_compute_s=compute_s,
+        floor_roofline_s=None if memory_s is None else max(memory_s, compute_s or 0.0),
+        floor_ops_s=ops_s,
+        energy=spent,
+        energy_split=split,
+        capacity=fitting,
+        verdict=verdict(model, workload, basis, fitting),
+        crossovers=crossovers(model, workload, basis, fitting),
+        notes=tuple(notes),
+    )
+
+
+def _ops_floor(model: ModelSpec, workload: Workload, basis: Basis) -> float | None:
+    counted = counted_ops(model, workload)
+    seconds, known = ops_floor_s(tuple(op for op, _ in counted), basis)
+    return float(seconds @ np.array([n for _, n in counted])) if known.all() else None

@@ -1,0 +1,161 @@
+"""Which of the constraints binds a decode step, and at which batch the next one takes over."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from tracescope.core import units
+from tracescope.core.arithmetic import OpWork, counted_ops, kv_bytes_per_token, weight_read_bytes
+from tracescope.core.capacity import Capacity
+from tracescope.core.dtypes import weight_dtype
+from tracescope.core.floors import ops_floor_s
+from tracescope.core.hardware import Basis
+from tracescope.core.model import ModelSpec, Workload
+
+BINDINGS: Final = ("weights", "kv", "compute", "capacity", "communication")
+
+_LARGEST_BATCH: Final = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Seconds of the op floor by the term that binds each op."""
+
+    weights: float
+    kv: float
+    compute: float
+    communication: float
+
+    @property
+    def total(self) -> float:
+        """The op floor itself."""
+        return self.weights + self.kv + self.compute + self.communication
+
+    @property
+    def largest(self) -> str:
+        """The name of the largest share; the earlier of two equal ones."""
+        return max(("weights", "kv", "compute", "communication"), key=lambda name: float(getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``binds`` is one of BINDINGS; ``why`` is the sentence with its arithmetic."""
+
+    binds: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crossovers:
+    """Batches at which the regime changes at this context; None where it never does or something is unknown.
+
+    ``kv_passes_weights_batch``: the first at which KV reads are at least the weights. ``compute_binds_batch``: the
+    first at which ops bound by FLOPs make the largest share of the floor. ``memory_full_batch``: the first that no
+    longer fits. ``ridge_batch``: where a linear layer alone turns compute-bound, P · b_w / (2 · BW).
+    """
+
+    kv_passes_weights_batch: int | None
+    compute_binds_batch: int | None
+    memory_full_batch: int | None
+    ridge_batch: float | None
+
+
+def shares(counted: Iterable[tuple[OpWork, int]], basis: Basis) -> Shares | None:
+    """The op floor of ``counted`` ops by what binds each; None without a bandwidth or a link rate that is needed."""
+    rows = tuple(counted)
+    seconds, known = ops_floor_s(tuple(op for op, _ in rows), basis)
+    if not known.all():
+        return None
+    found = {"weights": 0.0, "kv": 0.0, "compute": 0.0, "communication": 0.0}
+    for (op, n), floor in zip(rows, seconds.tolist(), strict=True):
+        found[_binding(op, basis)] += n * floor
+    return Shares(**found)
+
+
+def _binding(op: OpWork, basis: Basis) -> str:
+    if op.link:
+        return "communication"
+    bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
+    if peak is not None and bandwidth is not None and op.flops * bandwidth > op.memory_bytes * peak:
+        return "compute"
+    return "kv" if op.kv_read + op.kv_append > op.weight_read + op.embedding_gather else "weights"
+
+
+def verdict(model: ModelSpec, workload: Workload, basis: Basis, memory: Capacity | None) -> Verdict | None:
+    """What binds one step; None where no bandwidth is known and capacity does not already decide."""
+    if memory is not None and not memory.fits:
+        return Verdict("capacity", _capacity_why(workload, memory))
+    part = shares(counted_ops(model, workload), basis)
+    if part is None:
+        return None
+    binds = part.largest
+    spent = f"{units.seconds(getattr(part, binds))} of the {units.seconds(part.total)} floor"
+    if binds == "weights":
+        read = weight_read_bytes(model, workload.tensor_parallel)
+        fits = "it fits, and still waits for its weights" if memory is not None else "the step waits for its weights"
+        arithmetic = f"{units.over(read, basis.bandwidth_bytes_per_s)} of the {units.seconds(part.total)} floor"
+        if workload.batch == 1:
+            return Verdict(binds, f"{fits}: {arithmetic}; every token reads all of them")
+        return Verdict(binds, f"{fits}: {arithmetic}; one pass serves all {workload.batch:,} requests")
+    if binds == "kv":
+        tokens = f"{workload.batch:,} × {workload.context:,} cached tokens"
+        return Verdict(binds, f"reading the KV cache of {tokens} takes {spent}; it grows with batch and context")
+    if binds == "compute":
+        return Verdict(binds, f"ops bound by FLOPs take {spent}; more bandwidth moves nothing there")
+    return Verdict(binds, f"all-reduces take {spent}, mostly latency; more bandwidth moves nothing there")
+
+
+def _capacity_why(workload: Workload, memory: Capacity) -> str:
+    need = memory.stored_bytes + memory.other_bytes + memory.kv_stored_bytes
+    largest = f"the largest batch at context {workload.context:,} is {memory.max_batch:,}"
+    if memory.headroom_bytes >= 0:  # only the first block of requests that have nothing cached yet is missing
+        return f"no KV block is left for every request: {largest}"
+    return (
+        f"needs {units.size(need)} of {units.size(memory.usable_bytes)} usable, {units.size(-memory.headroom_bytes)} "
+        f"too much: {largest}"
+    )
+
+
+def crossovers(model: ModelSpec, workload: Workload, basis: Basis, memory: Capacity | None) -> Crossovers:
+    """Where the regime changes as only the batch of ``workload`` grows."""
+    ranks = workload.tensor_parallel
+    cached = workload.context * kv_bytes_per_token(model, ranks)
+    return Crossovers(
+        kv_passes_weights_batch=-(-weight_read_bytes(model, ranks) // cached) if cached else None,
+        compute_binds_batch=_compute_binds_batch(model, workload, basis),
+        memory_full_batch=None if memory is None else memory.max_batch + 1,
+        ridge_batch=ridge_batch(model, basis),
+    )
+
+
+def ridge_batch(model: ModelSpec, basis: Basis) -> float | None:
+    """The batch at which a linear layer's FLOPs take as long as its weights: P · b_w / (2 · BW)."""
+    if basis.peak_flops_per_s is None or basis.bandwidth_bytes_per_s is None:
+        return None
+    bytes_per_weight = weight_dtype(model.weights).effective_bits() / 8
+    return basis.peak_flops_per_s * bytes_per_weight / (2 * basis.bandwidth_bytes_per_s)
+
+
+def _compute_binds_batch(model: ModelSpec, workload: Workload, basis: Basis) -> int | None:
+    """The first batch at which compute is the largest share.
+
+    Compute's share per request never falls as the batch grows and every other share per request never rises, so that
+    once it is the largest it stays so, and halving the interval finds the first.
+    """
+    if basis.peak_flops_per_s is None or basis.bandwidth_bytes_per_s is None:
+        return None
+
+    def binds(batch: int) -> bool:
+        at = Workload(batch=batch, context=workload.context, tensor_parallel=workload.tensor_parallel)
+        part = shares(counted_ops(model, at), basis)
+        return part is not None and part.largest == "compute"
+
+    low, high = 0, 1
+    while not binds(high):
+        low, high = high, high * 2
+        if high > _LARGEST_BATCH:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if binds(middle) else (middle, high)
+    return high
