@@ -1,1 +1,97 @@
-"""Open and save anything: native files directly, foreign ones through a reader and recognition."""
+"""Open and save anything: a native file, or a foreign one through its reader and recognition."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracescope.core.dtypes import weight_dtype
+from tracescope.core.hardware import Basis, HardwareSpec
+from tracescope.core.model import ModelSpec
+from tracescope.core.raw import RawTrace
+from tracescope.core.trace import Trace, TraceMeta
+from tracescope.io import native, reader_for, save
+from tracescope.lod.pyramid import Pyramid, build_pyramid
+from tracescope.models import hardware_for_device, make_basis
+from tracescope.recognise.recognise import recognise
+
+Progress = Callable[[int, int], None]
+"""Called now and then with (bytes of the file read, bytes of the file)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What the user says about a file. ``bandwidth``: ``datasheet``, ``sustained`` or a rate such as ``3.0TB/s``.
+
+    ``model`` and ``context`` (tokens of a request cached at the first decode step) only matter to a foreign file,
+    ``hardware`` and ``bandwidth`` re-price any. ``allow_truncated``: a file that was cut is fine.
+    """
+
+    model: ModelSpec | None = None
+    hardware: HardwareSpec | None = None
+    bandwidth: str | None = None
+    context: int | None = None
+    allow_truncated: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Opened:
+    """An open file: the trace, what prices it, the pyramid stored with it (None: none), and where it came from."""
+
+    trace: Trace
+    basis: Basis
+    pyramid: Pyramid | None
+    path: Path
+    notes: tuple[str, ...] = ()
+
+
+_NO_OPTIONS = ImportOptions()
+
+
+def open_trace(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Progress | None = None) -> Opened:
+    """The trace in ``path``, whatever its format. Raises TraceError where it cannot be read."""
+    if native.is_native(path):
+        held = native.read(path)
+        return Opened(held.trace, basis_of(held.trace.meta, options), held.pyramid, path, held.notes)
+    trace = import_file(path, options, progress)
+    return Opened(trace, basis_of(trace.meta, options), None, path)
+
+
+def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Progress | None = None) -> Trace:
+    """A foreign file as a Trace that carries what it was priced with. Raises TraceError where it cannot be read."""
+    raw = reader_for(path).read(path, progress=progress, allow_truncated=options.allow_truncated)
+    basis = _import_basis(raw, options)
+    return recognise(raw, model=options.model, hardware=basis.hardware, basis=basis, context=options.context)
+
+
+def save_trace(path: Path, trace: Trace) -> None:
+    """Save ``trace`` as a native file with its pyramid; TraceError where that fails, and nothing is changed then."""
+    save.write(path, trace, build_pyramid(trace, basis_of(trace.meta)))
+
+
+def basis_of(meta: TraceMeta, options: ImportOptions = _NO_OPTIONS) -> Basis:
+    """What prices a trace: the options where they say something, else what the trace was made with."""
+    if options.hardware is not None:
+        return make_basis(options.hardware, options.bandwidth, meta.compute_dtype)
+    if options.bandwidth is not None:
+        return make_basis(meta.hardware, options.bandwidth, meta.compute_dtype)
+    basis = make_basis(meta.hardware, None, meta.compute_dtype)
+    if meta.bandwidth_bytes_per_s is None:
+        return basis
+    return replace(basis, bandwidth_bytes_per_s=meta.bandwidth_bytes_per_s, bandwidth_source=meta.bandwidth_source)
+
+
+def _import_basis(raw: RawTrace, options: ImportOptions) -> Basis:
+    """The machine that the user names, else the one that the file's device name stands for, else none.
+
+    A bandwidth that the file itself records comes before a preset's.
+    """
+    compute = weight_dtype(options.model.weights).compute if options.model else "bf16"
+    named = {device.name: device for device in raw.devices if device.name}
+    hardware = options.hardware
+    if hardware is None and len(named) == 1:
+        hardware = hardware_for_device(next(iter(named)))
+    basis = make_basis(hardware, options.bandwidth, compute)
+    recorded = {device.memory_bandwidth for device in raw.devices if device.memory_bandwidth}
+    if options.hardware is None and options.bandwidth is None and len(recorded) == 1:
+        return replace(basis, bandwidth_bytes_per_s=recorded.pop(), bandwidth_source="file")
+    return basis

@@ -4,7 +4,9 @@ import sys
 
 import click
 
+from tracescope.cli.doctor import doctor_command
 from tracescope.cli.floor import floor_command
+from tracescope.cli.import_ import import_command
 from tracescope.cli.presets import presets_command
 from tracescope.cli.synth import synth_command
 from tracescope.core.errors import TraceError
@@ -16,6 +18,8 @@ COMMANDS: tuple[click.Command, ...] = (
     presets_command,
     floor_command,
     synth_command,
+    import_command,
+    doctor_command,
 )
 """Every subcommand; a new one is one module and one entry here."""
 
