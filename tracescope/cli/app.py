@@ -4,10 +4,15 @@ import sys
 
 import click
 
+from tracescope.cli.check import check_command
 from tracescope.cli.doctor import doctor_command
+from tracescope.cli.events import events_command
 from tracescope.cli.floor import floor_command
 from tracescope.cli.import_ import import_command
+from tracescope.cli.info import info_command
+from tracescope.cli.layers import layers_command
 from tracescope.cli.presets import presets_command
+from tracescope.cli.steps import steps_command
 from tracescope.cli.synth import synth_command
 from tracescope.core.errors import TraceError
 
@@ -19,6 +24,11 @@ COMMANDS: tuple[click.Command, ...] = (
     floor_command,
     synth_command,
     import_command,
+    info_command,
+    steps_command,
+    layers_command,
+    events_command,
+    check_command,
     doctor_command,
 )
 """Every subcommand; a new one is one module and one entry here."""
