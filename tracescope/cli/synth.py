@@ -22,8 +22,7 @@ from tracescope.core.errors import printable
 from tracescope.core.hardware import HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import Trace
-from tracescope.io.save import write
-from tracescope.lod.pyramid import build_pyramid
+from tracescope.load import save_trace
 from tracescope.synth.decode import synthesize
 from tracescope.synth.timing import IDEAL, PROFILES
 
@@ -69,7 +68,7 @@ def synth_command(
     trace = synthesize(spec, basis, requests, steps=steps, profile=profile, seed=seed)
     if basis.hardware is not None:
         _warn_where_it_does_not_fit(spec, basis.hardware, requests, steps)
-    write(output, trace, build_pyramid(trace, basis))
+    save_trace(output, trace)
     click.echo(printable(f"{output}: {_summary(trace)}"))
     return say_assumptions(spec)
 
