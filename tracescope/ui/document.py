@@ -1,0 +1,327 @@
+"""One open trace and everything derived from it, computed once and kept. No Qt here."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numpy as np
+
+from tracescope.analysis.breakdown import StepBreakdown, break_down
+from tracescope.analysis.constraints import ThreeConstraints, three_constraints
+from tracescope.analysis.gap_causes import GapCause, gap_causes
+from tracescope.analysis.steps import StepSeries, step_series
+from tracescope.core.category import Category, Op, StepKind
+from tracescope.core.columns import I64, Bool
+from tracescope.core.hardware import Basis
+from tracescope.core.timerange import TimeRange
+from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.lod.fold import Content, Scene, lane_in_sight, planes_in_sight
+from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
+from tracescope.lod.pyramid import Pyramid, build_pyramid
+from tracescope.ui.view_state import ViewState
+
+Result = TypeVar("Result")
+
+_VIEWS_KEPT: Final = 64
+_MOST_STEPS_WITH_LAYERS: Final = 4
+FIRST_LAYERS: Final = 2.5
+"""How many layers the first view of a step shows: few enough that its bars carry their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpan:
+    """One layer of one step: ``[start, end)`` ns of the trace, its op floor and how much it took above it."""
+
+    layer: int
+    start: int
+    end: int
+    floor_ns: int
+    floor_known: bool
+    """Whether at least one of its events has a floor."""
+
+    @property
+    def duration_ns(self) -> int:
+        """From its first event to the next layer's first."""
+        return self.end - self.start
+
+    @property
+    def excess_ns(self) -> int:
+        """Time above the floor, signed."""
+        return self.duration_ns - self.floor_ns
+
+
+@dataclass(frozen=True, slots=True)
+class OffTheFloor:
+    """One row of the ledger: an op in a layer of a step. ``floor_ns`` and ``bytes`` are None where not known."""
+
+    event: int
+    """Its longest event, which a click selects."""
+    category: Category
+    title: str
+    layer: int
+    took_ns: int
+    floor_ns: int | None
+    gap_ns: int
+    bytes: int | None
+    share_of_gap: float | None
+
+
+class Document:
+    """A trace with a basis, and memoised results about it. A change of basis is a new Document.
+
+    Every method is safe to call from one thread at a time; results are shared and must not be changed.
+    """
+
+    def __init__(self, trace: Trace, basis: Basis, path: Path, pyramid: Pyramid | None = None) -> None:
+        self.trace = trace
+        self.basis = basis
+        self.path = path
+        self._pyramid = pyramid
+        self._memo: dict[tuple[str, Hashable], object] = {}
+        self._views: dict[Hashable, object] = {}
+
+    def remembered(self, name: str, key: Hashable, make: Callable[[], Result]) -> Result:
+        """The result of ``make()``, computed once for (``name``, ``key``). Old results go when there are many."""
+        slot = (name, key)
+        if slot not in self._memo:
+            if len(self._memo) > 2000:
+                self._memo.clear()
+            self._memo[slot] = make()
+        return self._memo[slot]  # type: ignore[return-value]  # each name is used with one type
+
+    @property
+    def name(self) -> str:
+        """The file name, for titles and captions."""
+        return self.path.name
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether a bandwidth is known, so that floors can be drawn at all."""
+        return self.basis.bandwidth_bytes_per_s is not None
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether any step was recognised."""
+        return len(self.trace.steps) > 0
+
+    @cached_property
+    def pyramid(self) -> Pyramid:
+        """The level-of-detail pyramid; built here when the file did not bring one priced on a bandwidth of its own."""
+        stored = self._pyramid
+        if stored is not None and (stored.bandwidth_bytes_per_s > 0 or not self.has_floor):
+            return stored
+        return build_pyramid(self.trace, self.basis)
+
+    @cached_property
+    def floors(self) -> PlaneFloors:
+        """Floors of every work row in every plane; none is known without a bandwidth, not even those that are 0."""
+        floors = plane_floors(self.trace.work, self.basis)
+        return floors if self.has_floor else PlaneFloors(floors.ns, np.zeros_like(floors.known))
+
+    @cached_property
+    def members(self) -> PlaneMembers:
+        """Which events lie in which plane."""
+        return PlaneMembers.of(self.trace.work)
+
+    @cached_property
+    def scene(self) -> Scene:
+        """What the lanes are drawn from."""
+        stored, now = self.pyramid.bandwidth_bytes_per_s, self.basis.bandwidth_bytes_per_s
+        scale = stored / now if stored and now else 1.0
+        return Scene(self.trace, self.pyramid, self.members, self.floors, scale)
+
+    def planes(self, visible: TimeRange, width: int) -> dict[Plane, Content]:
+        """The resource lanes over ``width`` pixel columns; only the last few views are kept."""
+        return self._recent(("planes", visible, width), lambda: planes_in_sight(self.scene, visible, width))
+
+    def lane(self, lane: int, visible: TimeRange, width: int) -> Content:
+        """One lane of the trace over ``width`` pixel columns."""
+        return self._recent(("lane", lane, visible, width), lambda: lane_in_sight(self.scene, lane, visible, width))
+
+    def _recent(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        if key not in self._views:
+            if len(self._views) >= _VIEWS_KEPT:
+                del self._views[next(iter(self._views))]
+            self._views[key] = make()
+        return self._views[key]  # type: ignore[return-value]  # a key belongs to one kind of content
+
+    @cached_property
+    def series(self) -> StepSeries:
+        """Bytes and floors of every step."""
+        return step_series(self.trace, self.basis)
+
+    def breakdown(self, step: int) -> StepBreakdown:
+        """Events, floors and exposed time of one step."""
+        return self.remembered("breakdown", step, lambda: break_down(self.trace, self.basis, step))
+
+    def gap_causes(self, step: int) -> tuple[GapCause, ...]:
+        """Where the gap of one step goes; the parts sum to its duration less its op floor."""
+        return self.remembered("causes", step, lambda: gap_causes(self.trace, self.breakdown(step)))
+
+    def constraints(self, step: int) -> ThreeConstraints:
+        """Capacity, bandwidth and dependency of one step."""
+        return self.remembered("constraints", step, lambda: three_constraints(self.trace, self.basis, step))
+
+    # Ranges and the first view
+
+    @cached_property
+    def whole_range(self) -> TimeRange:
+        """From the first start to the last end of the trace."""
+        return TimeRange(*self.trace.span)
+
+    def step_range(self, step: int) -> TimeRange:
+        """The time of one step."""
+        start = int(self.trace.steps.start[step])
+        return TimeRange(start, start + int(self.trace.steps.duration[step]))
+
+    @cached_property
+    def first_step(self) -> int:
+        """The step to open on: the first decode step that is not warm-up; -1 where there is no step."""
+        steps = self.trace.steps
+        for wanted in (steps.decode & ~steps.warm_up, steps.decode, np.ones(len(steps), bool)):
+            found = np.flatnonzero(wanted)
+            if len(found):
+                return int(found[0])
+        return UNKNOWN
+
+    def initial_view(self) -> ViewState:
+        """The first view: two and a half layers in the middle of the first decode step, or the whole trace."""
+        step = self.first_step
+        if step < 0:
+            return ViewState(self.whole_range)
+        layers = self.layer_spans(step)
+        if len(layers) < 4:
+            return ViewState(self.step_range(step), step=step)
+        middle = layers[3 * len(layers) // 8]
+        width = round(FIRST_LAYERS * middle.duration_ns)
+        start = middle.start - width // 4
+        return ViewState(TimeRange(start, start + width), step=step, layer=middle.layer)
+
+    # Facts about events
+
+    def reads(self, step: int) -> dict[Plane, int]:
+        """How many device events of a step lie in each plane."""
+        return self.remembered("reads", step, lambda: self._reads(step))
+
+    def _reads(self, step: int) -> dict[Plane, int]:
+        ids = self.breakdown(step).events
+        events = self.trace.events
+        columns = events.work[ids], events.roles[ids], events.category[ids]
+        return {plane: int(self.members.contains(plane, *columns).sum()) for plane in Plane}
+
+    def matching(self, search: str) -> Callable[[I64], Bool]:
+        """A function telling which event ids match a search: a plain substring of the name or the op, any case."""
+        names, ops = self.remembered("search", search, lambda: self._matching(search.casefold()))
+        events = self.trace.events
+        return lambda ids: names[events.name[ids]] | ops[events.op[ids]]
+
+    def _matching(self, wanted: str) -> tuple[Bool, Bool]:
+        names = np.array([wanted in name.casefold() for name in self.trace.names], bool)
+        ops = np.array([op.label is not None and wanted in op.label for op in Op], bool)
+        return names, ops
+
+    def title_of(self, event: int) -> str:
+        """The op's name, or the event's own where no op is known."""
+        events = self.trace.events
+        label = Op(int(events.op[event])).label
+        return label if label is not None and label != "other" else self.trace.names[int(events.name[event])]
+
+    def bytes_of(self, event: int) -> int | None:
+        """Memory bytes the event moved, None where any of them is unknown."""
+        work = self.trace.work
+        row = int(self.trace.events.work[event])
+        parts = [int(c[row]) for c in (work.weight_read, work.embedding_gather, work.kv_read, work.kv_append)]
+        return None if UNKNOWN in parts else sum(parts)
+
+    def step_of_time(self, time: int) -> int:
+        """The step running at ``time``, else the nearest earlier one; -1 where there is none."""
+        if not self.has_steps:
+            return UNKNOWN
+        return max(0, int(np.searchsorted(self.trace.steps.start, time, side="right")) - 1)
+
+    # Per-step tables
+
+    def layer_spans(self, step: int) -> tuple[LayerSpan, ...]:
+        """The layers of a step in time order; each reaches to the next layer's first event."""
+        return self.remembered("layers", step, lambda: self._layer_spans(step))
+
+    def _layer_spans(self, step: int) -> tuple[LayerSpan, ...]:
+        if step < 0:
+            return ()
+        taken = self.breakdown(step)
+        layer = self.trace.events.layer[taken.events].astype(np.int64)
+        inside = np.flatnonzero(layer >= 0)
+        if not len(inside):
+            return ()
+        first_of_run = inside[np.flatnonzero(np.diff(layer[inside], prepend=-1))]
+        present, first = np.unique(layer[first_of_run], return_index=True)
+        order = np.argsort(first, kind="stable")
+        present, begin = present[order], self.trace.events.start[taken.events[first_of_run[first[order]]]]
+        ends = self.trace.events.end[taken.events]
+        last = np.array([int(ends[layer == n].max()) for n in present])
+        stop = np.minimum(last, np.append(begin[1:], last[-1:]))
+        stop[:-1] = np.where(begin[1:] > begin[:-1], begin[1:], stop[:-1])
+        floor = np.bincount(layer[inside], weights=taken.floor_ns[inside], minlength=int(present.max()) + 1)
+        known = np.bincount(layer[inside], weights=taken.floor_known[inside], minlength=int(present.max()) + 1)
+        return tuple(
+            LayerSpan(int(n), int(b), int(e), int(floor[n]), bool(known[n]))
+            for n, b, e in zip(present, begin, stop, strict=True)
+        )
+
+    def layers_in_sight(self, visible: TimeRange) -> tuple[LayerSpan, ...]:
+        """The layers that intersect ``visible``; none where so many steps are in sight that no head would be read."""
+        steps = self.trace.steps
+        inside = np.flatnonzero((steps.start < visible.end) & (steps.start + steps.duration > visible.start))
+        if len(inside) > _MOST_STEPS_WITH_LAYERS:
+            return ()
+        spans = (span for step in inside.tolist() for span in self.layer_spans(step))
+        return tuple(span for span in spans if visible.overlaps(span.start, span.end))
+
+    def off_the_floor(self, step: int) -> tuple[OffTheFloor, ...]:
+        """The ledger of a step: one row an op and layer, largest gap first; gaps and idle time sum to its gap."""
+        return self.remembered("ledger", step, lambda: self._off_the_floor(step))
+
+    def _off_the_floor(self, step: int) -> tuple[OffTheFloor, ...]:
+        taken = self.breakdown(step)
+        if not len(taken.events):
+            return ()
+        events = self.trace.events
+        ids = taken.events
+        named = np.where(np.isin(events.op[ids], (Op.NONE, Op.OTHER)), events.name[ids].astype(np.int64) + 1, 0)
+        keys = np.stack([events.layer[ids].astype(np.int64), events.op[ids].astype(np.int64), named])
+        _, group = np.unique(keys, axis=1, return_inverse=True)
+        group = group.reshape(-1)
+        count = int(group.max()) + 1
+
+        def summed(values: I64) -> I64:
+            return np.bincount(group, weights=values, minlength=count).astype(np.int64)
+
+        took, floor, known = (
+            summed(taken.exposed_ns),
+            summed(taken.floor_ns),
+            summed(taken.floor_known.astype(np.int64)),
+        )
+        by_length = np.argsort(-taken.exposed_ns, kind="stable")
+        main = np.zeros(count, np.int64)
+        main[group[by_length[::-1]]] = ids[by_length[::-1]]
+        gap = took - floor
+        total = taken.gap_of_step_ns
+        rows = []
+        for g in np.argsort(-gap, kind="stable").tolist():
+            event = int(main[g])
+            has_floor = bool(known[g])
+            rows.append(
+                OffTheFloor(
+                    event, Category(int(events.category[event])), self.title_of(event), int(events.layer[event]),
+                    int(took[g]), int(floor[g]) if has_floor else None, int(gap[g]),
+                    self.bytes_of(event), int(gap[g]) / total if total > 0 and self.has_floor else None,
+                )
+            )  # fmt: skip
+        return tuple(rows)
+
+    def step_title(self, step: int) -> str:
+        """``Step 7``, or with its kind where it is not a decode step."""
+        kind = StepKind(int(self.trace.steps.kind[step]))
+        return f"Step {step}" if kind is StepKind.DECODE else f"Step {step} ({kind.label})"

@@ -1,0 +1,378 @@
+"""The lanes: critical path, resource lanes and plain tracks of what is in sight, with names and figures beside them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
+
+from tracescope.core import units
+from tracescope.core.trace import UNKNOWN
+from tracescope.lod.fold import Bars, Content
+from tracescope.lod.pick import nearest_in_plane
+from tracescope.lod.planes import Plane
+from tracescope.ui.document import Document
+from tracescope.ui.fonts import text_width
+from tracescope.ui.paint.bars import BarStyle, Marks, excess_labels, paint_bars, place
+from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
+from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline
+from tracescope.ui.paint.dependency import paint_dependencies
+from tracescope.ui.paint.folded import paint_columns
+from tracescope.ui.paint.geometry import COLLAPSED, PAD, RAW_ROW, Sizes, TimeScale, split, time_scale
+from tracescope.ui.paint.hatch import GAP
+from tracescope.ui.paint.time_axis import tick_step, ticks, time_origin
+from tracescope.ui.rows import Row, content_of, figures, rows_of
+from tracescope.ui.theme import Theme
+from tracescope.ui.view_state import ViewState
+
+SHORTEST_NAMED_GAP_NS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRow:
+    """A row and where it stands; ``bar`` is the band in which its bars are drawn."""
+
+    row: Row
+    rect: QRectF
+    bar: QRectF
+
+
+def row_height(row: Row, sizes: Sizes) -> int:
+    """Height of a row in px."""
+    if row.plane is None:
+        return RAW_ROW
+    if row.empty:
+        return 0 if row.plane is Plane.COMMUNICATION and not sizes.empty_communication else COLLAPSED
+    return {
+        Plane.PATH: sizes.path, Plane.WEIGHTS: sizes.weights, Plane.KV_READS: sizes.kv_reads,
+        Plane.KV_APPENDS: sizes.kv_appends, Plane.COMPUTE: sizes.compute,
+        Plane.COMMUNICATION: sizes.communication, Plane.SELECTION: sizes.selection,
+    }[row.plane]  # fmt: skip
+
+
+def bar_band(row: Row, rect: QRectF) -> QRectF:
+    """The band of a row's bars: the path leaves room for the excess below, other rows for the rail."""
+    height = rect.height()
+    if row.plane is Plane.PATH:
+        return QRectF(rect.left(), round(rect.top() + height * 0.12), rect.width(), round(height * 0.47))
+    if row.plane is None:
+        return QRectF(rect.left(), rect.top() + 2, rect.width(), height - 4)
+    share = 0.54 if row.plane in (Plane.KV_APPENDS, Plane.SELECTION) else 0.46
+    bar = round(height * share)
+    return QRectF(rect.left(), round(rect.top() + (height - bar - 3) / 2), rect.width(), bar)
+
+
+def place_rows(document: Document, view: ViewState, rect: QRectF, sizes: Sizes) -> tuple[PlacedRow, ...]:
+    """The rows that are (partly) inside ``rect``, the first ``view.first_track`` scrolled away."""
+    placed = []
+    y = rect.top()
+    for row in rows_of(document, view)[view.first_track :]:
+        height = row_height(row, sizes)
+        if y >= rect.bottom():
+            break
+        if height:
+            area = QRectF(rect.left(), y, rect.width(), height)
+            placed.append(PlacedRow(row, area, bar_band(row, area)))
+            y += height
+    return tuple(placed)
+
+
+def rows_height(document: Document, view: ViewState, sizes: Sizes) -> int:
+    """Height of all rows together, for the scroll bar."""
+    return sum(row_height(row, sizes) for row in rows_of(document, view))
+
+
+def paint_lanes(
+    painter: QPainter, rect: QRectF, document: Document, view: ViewState, theme: Theme, scale: float, *, sizes: Sizes,
+    hover: int = UNKNOWN,
+) -> None:  # fmt: skip
+    """All rows in ``rect``; ``hover`` is the event under the pointer."""
+    canvas = Canvas(painter, theme, scale)
+    canvas.begin()
+    parts = split(rect)
+    time = time_scale(view.visible, parts.plot)
+    rows = place_rows(document, view, rect, sizes)
+    painter.save()
+    painter.setClipRect(rect)
+    canvas.fill(rect, theme.panel)
+    _ground(canvas, parts.plot, time, document, view, rows)
+    marks = marks_of(document, view, hover)
+    for placed in rows:
+        content = content_of(document, placed.row, view.visible, round(parts.plot.width()))
+        painter.save()
+        painter.setClipRect(QRectF(parts.plot.left(), placed.rect.top(), parts.plot.width(), placed.rect.height()))
+        if placed.row.empty:
+            base = centred_baseline(placed.rect, Style(10, 400, theme.muted))
+            canvas.text(parts.plot.left() + 8, base, placed.row.empty, Style(10, 400, theme.muted))
+        else:
+            paint_row(canvas, placed, content, document, view, time, marks)
+        painter.restore()
+        _names(canvas, placed, theme)
+        _figures(canvas, placed, content, document, view, parts.right)
+        canvas.hline(rect.left(), rect.right(), placed.rect.bottom() - 1, theme.grid)
+    painter.setClipRect(parts.plot)
+    paint_dependencies(canvas, {p.row.key: p.bar for p in rows}, time, document, view)
+    painter.restore()
+    canvas.vline(parts.plot.left(), rect.top(), rect.bottom(), theme.border)
+    canvas.vline(parts.plot.right(), rect.top(), rect.bottom(), theme.border)
+
+
+def marks_of(document: Document, view: ViewState, hover: int) -> Marks:
+    """Selection, hover, search and the tolerance of the trace's clock as marks on bars."""
+    matches = document.matching(view.search) if view.search else None
+    return Marks(view.event, hover, matches, max(1, document.trace.meta.resolution_ns))
+
+
+def paint_ground(canvas: Canvas, plot: QRectF, time: TimeScale, document: Document, view: ViewState) -> None:
+    """Bands behind odd layers, grid lines at the ticks, the tint of a dragged range: for lanes and counters alike."""
+    theme = canvas.theme
+    for span in document.layers_in_sight(view.visible):
+        if span.layer % 2:
+            x0, x1 = max(time.x(span.start), plot.left()), min(time.x(span.end), plot.right())
+            canvas.fill(QRectF(x0, plot.top(), x1 - x0, plot.height()), theme.band)
+    if view.selection is not None and view.selection.overlaps(view.visible.start, view.visible.end):
+        x0, x1 = max(time.x(view.selection.start), plot.left()), min(time.x(view.selection.end), plot.right())
+        canvas.fill(QRectF(x0, plot.top(), x1 - x0, plot.height()), theme.wedge)
+        canvas.vline(x0, plot.top(), plot.bottom(), theme.accent)
+        canvas.vline(x1, plot.top(), plot.bottom(), theme.accent)
+    for at, _ in ticks(view.visible, plot.width(), time_origin(document, view)):
+        canvas.vline(time.x(at), plot.top(), plot.bottom(), theme.grid)
+
+
+def _ground(
+    canvas: Canvas, plot: QRectF, time: TimeScale, document: Document, view: ViewState, rows: tuple[PlacedRow, ...]
+) -> None:
+    canvas.painter.save()
+    canvas.painter.setClipRect(plot)
+    paint_ground(canvas, plot, time, document, view)
+    canvas.painter.restore()
+    for placed in rows:
+        if placed.row.plane is Plane.PATH:
+            canvas.fill(QRectF(0, placed.rect.top(), plot.left(), placed.rect.height()), canvas.theme.head)
+
+
+def paint_row(
+    canvas: Canvas, placed: PlacedRow, content: Content, document: Document, view: ViewState, time: TimeScale,
+    marks: Marks,
+) -> None:  # fmt: skip
+    """The bars (or folded columns) of one row."""
+    row = placed.row
+    floor = "floor" in view.overlays and document.has_floor
+    plane = row.plane
+    if not isinstance(content, Bars):
+        plot = QRectF(time.left, placed.bar.top(), time.width, placed.bar.height())
+        idle = _idle_columns(document, view, content.share.shape[1]) if plane is Plane.PATH else None
+        # Without a bandwidth nothing is known to be above a floor; plain tracks have none to show.
+        letter = row.letter if plane is not None else ""
+        paint_columns(canvas, plot, content, floor=floor and plane is not None, letter=letter, idle=idle)
+        return
+    if plane is Plane.PATH:
+        _paint_gaps(canvas, placed.bar, content, document, time)
+    style = BarStyle(
+        pitch=6 if plane is Plane.PATH else 5,
+        floor="floor" in view.overlays,
+        rail=plane in (Plane.PATH, Plane.WEIGHTS, Plane.KV_READS),
+        pale=plane is Plane.COMPUTE,
+        plain=plane is None and not document.trace.on_device[row.lane],
+        label_px=12 if plane is Plane.PATH else 11 if plane is not None else 10,
+        labels=_labels(document, row),
+    )
+    paint_bars(canvas, placed.bar, content, time, style, marks)
+    if plane is Plane.PATH and floor:
+        _paint_excess(canvas, placed, content, document, time)
+    elif plane is Plane.KV_APPENDS:
+        _labels_beside(canvas, placed.bar, content, document, time)
+    elif not len(content) and plane is not None:
+        _nearest(canvas, placed, document, view, time)
+
+
+def _labels(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | None:
+    work, events = document.trace.work, document.trace.events
+    column = {
+        Plane.WEIGHTS: work.weight_read, Plane.KV_READS: work.kv_read, Plane.COMPUTE: work.flops,
+    }.get(row.plane) if row.plane is not None else None  # fmt: skip
+    if row.plane is Plane.KV_APPENDS:
+        return None
+    if column is not None:
+        word = units.flops if row.plane is Plane.COMPUTE else units.size
+
+        def amounts(event: int) -> tuple[str, ...]:
+            count = int(column[events.work[event]])
+            if count < 0:
+                return (f"{document.title_of(event)}, bytes unknown", "bytes unknown", "?")
+            if row.plane is Plane.COMPUTE:
+                return (word(count),) if count else ()
+            return word(count), *_shorter(word(count))
+
+        return amounts
+
+    def titles(event: int) -> tuple[str, ...]:
+        title = document.title_of(event)
+        took = units.duration(int(events.duration[event]))
+        return f"{title}  {took}", title
+
+    return titles
+
+
+def _shorter(text: str) -> tuple[str, str]:
+    """``117.4 MB`` without its decimals, then without its unit."""
+    number, _, unit = text.partition(" ")
+    rounded = f"{float(number):.0f}"
+    return f"{rounded} {unit}", rounded
+
+
+def _paint_gaps(canvas: Canvas, band: QRectF, bars: Bars, document: Document, time: TimeScale) -> None:
+    """Time of a step in which nothing ran, as ink hatch leaning the other way."""
+    start, end = gaps_between(document, bars, time)
+    x0 = np.rint(time.px(start) * canvas.scale) / canvas.scale
+    x1 = np.rint(time.px(end) * canvas.scale) / canvas.scale
+    for left, right in zip(x0.tolist(), x1.tolist(), strict=True):
+        if right > left:
+            canvas.hatch(QRectF(left, band.top(), right - left, band.height()), GAP, 5)
+
+
+def gaps_between(document: Document, bars: Bars, time: TimeScale) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Start and end of the idle time inside steps around the path pieces in sight, int64 ns."""
+    low, high = time.visible.start, time.visible.end
+    steps = document.trace.steps
+    inside = np.flatnonzero((steps.start < high) & (steps.start + steps.duration > low))
+    if not len(inside):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    running = np.maximum.accumulate(bars.end) if len(bars) else bars.end
+    start = np.concatenate([[low], running])
+    end = np.concatenate([bars.start, [high]])
+    found0, found1 = [], []
+    for step in inside.tolist():
+        begin, stop = int(steps.start[step]), int(steps.start[step] + steps.duration[step])
+        a, b = np.maximum(start, begin), np.minimum(end, stop)
+        keep = b > a
+        found0.append(a[keep])
+        found1.append(b[keep])
+    return np.concatenate(found0), np.concatenate(found1)
+
+
+def _idle_columns(document: Document, view: ViewState, width: int) -> NDArray[np.bool_]:
+    """Which columns lie inside a step, so that idle time in them is a gap."""
+    steps = document.trace.steps
+    if not len(steps):
+        return np.zeros(width, bool)
+    visible = view.visible
+    middle = visible.start + ((2 * np.arange(width, dtype=np.int64) + 1) * (visible.duration / (2 * width))).astype(
+        np.int64
+    )
+    step = np.searchsorted(steps.start, middle, side="right") - 1
+    return (step >= 0) & (middle < (steps.start + steps.duration)[np.maximum(step, 0)])
+
+
+def _paint_excess(canvas: Canvas, placed: PlacedRow, bars: Bars, document: Document, time: TimeScale) -> None:
+    """What each bar took above its floor, right-aligned under its end, largest first; gaps and KV reads in bold."""
+    pixels = place(bars, time, canvas.scale)
+    excess = bars.end - bars.start - bars.floor
+    wide = (pixels.width >= 6) & bars.known & (excess >= 50)
+    found = [
+        (int(excess[r]), float(pixels.x1[r]), units.signed_micros(int(excess[r])), int(bars.kind[r]) == 1)
+        for r in np.flatnonzero(wide).tolist()
+    ]
+    for start, end in zip(*gaps_between(document, bars, time), strict=True):
+        if end - start >= SHORTEST_NAMED_GAP_NS and start >= time.visible.start and end <= time.visible.end:
+            found.append((int(end - start), time.x(int(end)), f"gap {units.micros(int(end - start))}", True))
+    found.sort(key=lambda item: (-item[0], item[1]))
+    limits = time.left + 2, time.left + time.width - 1
+    baseline = placed.bar.bottom() + (placed.rect.bottom() - placed.bar.bottom()) / 2 + 7
+    excess_labels(canvas, baseline, [item[1:] for item in found], limits)
+
+
+def _labels_beside(canvas: Canvas, band: QRectF, bars: Bars, document: Document, time: TimeScale) -> None:
+    """Appends are too short to carry a text: their bytes stand beside them where there is room."""
+    work, events = document.trace.work, document.trace.events
+    pixels = place(bars, time, canvas.scale)
+    style = Style(10, 400, canvas.theme.text2)
+    limit = time.left + time.width
+    ends = np.append(pixels.x0[1:], np.inf)
+    for row in range(len(bars)):
+        count = int(work.kv_append[events.work[bars.event[row]]])
+        text = units.size(count) if count >= 0 else "bytes unknown"
+        left = float(pixels.x1[row]) + 5
+        if left + text_width(text, 10) < min(float(ends[row]) - 5, limit) and pixels.x0[row] >= time.left:
+            canvas.text(left, centred_baseline(band, style), text, style)
+
+
+def nearest_outside(document: Document, view: ViewState, plane: Plane) -> tuple[int, int]:
+    """The last event of a plane before the view and the first after it, within the current step; -1 where none."""
+    if view.step < 0:
+        return UNKNOWN, UNKNOWN
+    within = document.step_range(view.step)
+    trace, members = document.trace, document.members
+    before = nearest_in_plane(trace, members, plane, view.visible.start, forward=False, within=within)
+    after = nearest_in_plane(trace, members, plane, view.visible.end, forward=True, within=within)
+    return before, after
+
+
+def _nearest(canvas: Canvas, placed: PlacedRow, document: Document, view: ViewState, time: TimeScale) -> None:
+    """Nothing of this lane is in sight: arrows to the nearest events of the step, with their times."""
+    if placed.row.plane is None:
+        return
+    before, after = nearest_outside(document, view, placed.row.plane)
+    events = document.trace.events
+    origin = time_origin(document, view)
+    style = Style(10, 400, canvas.theme.text2)
+    base = centred_baseline(placed.rect, style)
+    y = placed.rect.center().y()
+    if before >= 0:
+        ended = int(events.start[before] + events.duration[before]) - origin
+        canvas.arrow(time.left + 5, y, canvas.theme.muted, -1)
+        canvas.text(time.left + 15, base, f"{document.title_of(before)} ended {units.duration(ended)}", style)
+    if after >= 0:
+        begins = int(events.start[after]) - origin
+        right = time.left + time.width
+        canvas.arrow(right - 5, y, canvas.theme.muted, 1)
+        canvas.text(right - 15, base, f"{document.title_of(after)} at {units.duration(begins)}", style, AT_RIGHT)
+
+
+def _names(canvas: Canvas, placed: PlacedRow, theme: Theme) -> None:
+    """The gutter of one row: letter chip, name, and a second line where the row is high enough."""
+    row, rect = placed.row, placed.rect
+    left = rect.left() + PAD
+    if row.plane is Plane.PATH:
+        canvas.text(left, rect.top() + 20, row.title, Style(13, 700, theme.text))
+        if rect.height() >= 50:
+            canvas.text(left, rect.top() + 35, "solid = floor", Style(10, 400, theme.text2))
+            canvas.text(left, rect.top() + 48, "hatched = above floor", Style(10, 400, theme.text2))
+        return
+    muted = bool(row.empty)
+    if row.letter:
+        two_lines = bool(row.subtitle) and rect.height() >= 30 and not muted
+        y = rect.center().y() - (15 if two_lines else 7)
+        canvas.chip(left, y, row.letter)
+        left += 20
+        name = Style(12, 500, theme.muted if muted else theme.text)
+        canvas.text(left, y + 11.5, row.title, name)
+        if two_lines:
+            canvas.text(left, y + 25, row.subtitle, Style(10, 400, theme.text2))
+        return
+    area = QRectF(left, rect.top(), 138 - PAD, rect.height())
+    canvas.text_in(area, row.title, Style(10, 400, theme.text2))
+
+
+def _figures(
+    canvas: Canvas, placed: PlacedRow, content: Content, document: Document, view: ViewState, right: QRectF
+) -> None:
+    if placed.row.empty:
+        return
+    bold, small = figures(document, view, placed.row, content)
+    left, rect = right.left() + 8, placed.rect
+    middle = rect.center().y()
+    if bold and small and rect.height() >= 30:
+        canvas.text(left, middle - 2, bold, Style(11, 600, canvas.theme.text))
+        canvas.text(left, middle + 11, small, Style(10, 400, canvas.theme.text2))
+    elif bold or small:
+        style = Style(11, 600, canvas.theme.text) if bold else Style(10, 400, canvas.theme.text2)
+        canvas.text(left, centred_baseline(rect, style), bold or small, style)
+
+
+def grid_step(view: ViewState, width: float) -> int:
+    """The distance of grid lines in ns, to which drags snap."""
+    return tick_step(view.visible, width)
