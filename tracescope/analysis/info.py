@@ -80,7 +80,8 @@ def report_document(report: ImportReport) -> dict[str, Any]:
 def _categories(trace: Trace, ids: I64) -> dict[str, Any]:
     events = trace.events
     category = events.category[ids]
-    work = work_sums(trace, ids, grouped(category.astype(np.int64), len(Category)))
+    roles = int(np.bitwise_or.reduce(events.roles[ids])) if len(ids) else 0
+    work = work_sums(trace, ids, grouped(category.astype(np.int64), len(Category)), roles)
     found: dict[str, Any] = {}
     for kind in Category:
         members = ids[category == kind]

@@ -53,8 +53,11 @@ class WorkSums:
         return type(self)(**{f.name: getattr(self, f.name)[order] for f in fields(self)})
 
 
-def work_sums(trace: Trace, ids: I64, sums: Callable[[I64], I64]) -> WorkSums:
-    """Sum the work of the events ``ids``; ``sums`` turns one int64 a event into one int64 a group."""
+def work_sums(trace: Trace, ids: I64, sums: Callable[[I64], I64], seen_roles: int = 0) -> WorkSums:
+    """Sum the work of the events ``ids``; ``sums`` turns one int64 a event into one int64 a group.
+
+    ``seen_roles``: roles that the reader of the groups finds in another group, so that a group without them has 0.
+    """
     work = trace.events.work[ids]
     roles = trace.events.roles[ids]
     used = np.bincount(work, minlength=len(trace.work)) > 0
@@ -68,7 +71,7 @@ def work_sums(trace: Trace, ids: I64, sums: Callable[[I64], I64]) -> WorkSums:
         total = sums(np.maximum(amount, 0)[work])
         missing = amount < 0
         if role and (missing & used).any():
-            total = np.where(_known(missing[work], (roles & role) != 0, sums), total, UNKNOWN)
+            total = np.where(_known(missing[work], (roles & role) != 0, sums, bool(role & seen_roles)), total, UNKNOWN)
         columns[name] = total
     return WorkSums(**columns)
 
@@ -89,8 +92,10 @@ def roles_of(trace: Trace, ids: I64, sums: Callable[[I64], I64], role: int) -> I
     return sums(((trace.events.roles[ids] & role) != 0).astype(np.int64))
 
 
-def _known(missing: Bool, has_role: Bool, sums: Callable[[I64], I64]) -> Bool:
+def _known(missing: Bool, has_role: Bool, sums: Callable[[I64], I64], seen: bool) -> Bool:
     lacking = sums((missing & has_role).astype(np.int64))
+    if seen:
+        return lacking == 0
     carriers = sums(has_role.astype(np.int64))
     any_missing = sums(missing.astype(np.int64))
     known: Bool = (lacking == 0) & ((carriers > 0) | (any_missing == 0))

@@ -1,6 +1,7 @@
 """The ``tracescope`` command: collects the command modules and turns refusals into exit codes."""
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -14,6 +15,7 @@ from tracescope.cli.layers import layers_command
 from tracescope.cli.presets import presets_command
 from tracescope.cli.steps import steps_command
 from tracescope.cli.synth import synth_command
+from tracescope.cli.window import window
 from tracescope.core.errors import TraceError
 
 EXIT_REFUSED = 2
@@ -30,6 +32,7 @@ COMMANDS: tuple[click.Command, ...] = (
     events_command,
     check_command,
     doctor_command,
+    window,
 )
 """Every subcommand; a new one is one module and one entry here."""
 
@@ -43,10 +46,22 @@ for command in COMMANDS:
     tracescope.add_command(command)
 
 
+def routed(arguments: list[str]) -> list[str]:
+    """``tracescope [FILE…]`` opens the window: unless the first word is a command, or looks like a mistyped one."""
+    words = [a for a in arguments if not a.startswith("-")]
+    if any(a in ("-h", "--help") for a in arguments):
+        return arguments
+    if words:
+        plain_word = not Path(words[0]).suffix and len(Path(words[0]).parts) == 1
+        if words[0] in tracescope.commands or (plain_word and not Path(words[0]).exists()):
+            return arguments
+    return [window.name or "window", *arguments]
+
+
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; refusals go to stderr as at most three lines."""
     try:
-        result = tracescope.main(arguments, prog_name="tracescope", standalone_mode=False)
+        result = tracescope.main(routed(arguments), prog_name="tracescope", standalone_mode=False)
     except TraceError as error:
         for line in error.lines():
             click.echo(line, err=True)

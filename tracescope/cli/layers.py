@@ -1,0 +1,42 @@
+"""``tracescope layers``: op by layer, largest gap first."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tracescope.analysis.layers import layers_table
+from tracescope.analysis.tables import Table
+from tracescope.cli.output import emit_json, emit_table
+from tracescope.cli.trace_file import file_command
+from tracescope.core import units
+
+if TYPE_CHECKING:
+    from tracescope.load import Opened
+
+
+@click.command("layers")
+@file_command
+@click.option("--step", type=int, help="One step (0-based); without it, the decode steps after warm-up together.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def layers_command(opened: "Opened", *, step: int | None, as_json: bool) -> int:
+    """Where the time went: every op in every layer, what it took, its floor and the gap between."""
+    table = layers_table(opened.trace, opened.basis, step)
+    if as_json:
+        emit_json(table.document())
+    else:
+        emit_table(table)
+        click.echo(sum_line(table))
+    return 0
+
+
+def sum_line(table: Table) -> str:
+    """The sum under the rows, spelled out: gaps and idle time are the steps' time less their floor."""
+    s = table.summary
+    gaps = sum(table.column("gap_ns").values)
+    steps = f"{s['steps_counted']:,} step{'' if s['steps_counted'] == 1 else 's'}"
+    if s["floor_ops_ns"] is None:
+        return f"{steps}: {units.duration(s['step_ns'])}, idle {units.duration(s['idle_ns'])}; no bandwidth, no floor"
+    return (
+        f"{steps}: gaps {gaps:,} + idle {s['idle_ns']:,} = "
+        f"{s['step_ns']:,} - floor {s['floor_ops_ns']:,} ns ({units.duration(s['step_ns'] - s['floor_ops_ns'])})"
+    )

@@ -1,0 +1,27 @@
+"""``tracescope steps``: one row a step."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tracescope.analysis.steps import steps_table
+from tracescope.cli.durations import parse_ns
+from tracescope.cli.output import emit_json, emit_table
+from tracescope.cli.trace_file import file_command
+
+if TYPE_CHECKING:
+    from tracescope.load import Opened
+
+
+@click.command("steps")
+@file_command
+@click.option("--deadline", metavar="TIME", help="Mark steps that take longer from start to next start, such as 50ms.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def steps_command(opened: "Opened", *, deadline: str | None, as_json: bool) -> int:
+    """One row a step: what it read, its floors, what it took."""
+    table = steps_table(opened.trace, opened.basis, None if deadline is None else parse_ns(deadline))
+    if as_json:
+        emit_json(table.document())
+    else:
+        emit_table(table)
+    return 0
