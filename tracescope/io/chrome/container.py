@@ -18,6 +18,8 @@ MAX_EVENT_BYTES: Final = 16 << 20
 
 _BETWEEN: Final = re.compile(rb'\}\s*,\s*\{\s*"(?:ph|name|cat|pid|ts|tid|args|dur|id|s|bp)"\s*:')
 """Where one event very likely ends and the next begins; believed only when the piece before it parses."""
+_BETWEEN_BYTES: Final = 64
+"""A boundary is shorter than this, indentation included."""
 _LOOSELY_BETWEEN: Final = re.compile(rb"\}\s*,\s*\{")
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("?)|[\[\]{}]', re.DOTALL)
 _SPACE_OR_COMMA: Final = re.compile(rb"[\s,]*")
@@ -251,8 +253,8 @@ class Container:
             elif token in (b"]", b"}"):
                 depth -= 1
             elif match[1] == b"" or b"{" in token:
-                broken = _BETWEEN.search(self._buffer, match.start(), match.end())
-                if broken is not None:
+                broken = _BETWEEN.search(self._buffer, match.start(), match.end() + _BETWEEN_BYTES)
+                if broken is not None and broken.start() < match.end():
                     return broken.start() + 1
                 if match[1] == b"":
                     return None
@@ -262,15 +264,23 @@ class Container:
         return None
 
     def _element(self, end: int) -> Event | None:
-        """Consume the element that seems to end at ``end``; None (and counted) where it is no event."""
-        text = self._buffer[self._at : end]
-        event = decode_tolerantly(text, self.flagged) if text.startswith(b"{") else None
-        if event is None and text.startswith(b"{"):  # a quote inside a string may have hidden the true end
-            boundary = _BETWEEN.search(self._buffer, self._at)
-            if boundary is not None and boundary.start() + 1 > end:
-                end = boundary.start() + 1
-                event = decode_tolerantly(self._buffer[self._at : end], self.flagged)
+        """Consume the element that seems to end at ``end``; None (and counted) where it is no event.
+
+        Where it does not parse, a quote inside a string may have hidden its true end: it is then taken to reach to
+        the next boundary, and reading goes on there, parsed or not.
+        """
+        start = self._at
         self._at = end
+        if self._buffer[start : start + 1] != b"{":
+            self.dropped["not_an_event"] += 1
+            return None
+        event = decode_tolerantly(self._buffer[start:end], self.flagged)
+        if event is not None:
+            return event
+        boundary = _BETWEEN.search(self._buffer, start)
+        if boundary is not None and boundary.start() + 1 != end:
+            self._at = boundary.start() + 1
+            event = decode_tolerantly(self._buffer[start : self._at], self.flagged)
         if event is None:
-            self.dropped["not_an_event" if not text.startswith(b"{") else "unreadable_event"] += 1
+            self.dropped["unreadable_event"] += 1
         return event

@@ -24,6 +24,12 @@ _SURROGATE: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)(?:(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})|\\ud[89a-f][0-9a-f]{2})", re.I
 )
 _CLOSE: Final = re.compile(rb'"(?=\s*(?:[:}\]]|,\s*(?:["\[{]|-?\d|true|false|null)|\Z))')
+_NAME: Final = re.compile(
+    rb'("name"\s*:\s*")(.*?)(?="\s*(?:\}|,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp|cname)"\s*:))', re.DOTALL
+)
+"""A name up to the next key that events have: it may hold quotes and commas, as C++ and Python calls do."""
+_BARE_QUOTE: Final = re.compile(rb'(?<!\\)"')
+_LONE_BACKSLASH: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\\Z")
 _KEY: Final = re.compile(rb'([,{]\s*)([A-Za-z_]\w*)"(\s*:)')
 _BRACKETS: Final = re.compile(rb"[\[{]|[\]}]")
 
@@ -37,7 +43,7 @@ def decode_tolerantly(text: bytes, flagged: Counter[str]) -> Event | None:
         counts: Counter[str] = Counter()
         event = _decode_one(repair(text, counts), counts)
         if event is not None:
-            flagged.update(counts)
+            flagged.update(+counts)
             return event
     return None
 
@@ -123,17 +129,23 @@ def _repair_string(quoted: bytes, counts: Counter[str]) -> bytes:
 def _repair_quotes(text: bytes, counts: Counter[str]) -> bytes:
     """Quotes inside strings are escaped: a string ends only at a quote that JSON could go on from."""
     text, lost = _KEY.subn(rb'\1"\2"\3', text)
+
+    def escaped(inside: bytes) -> bytes:
+        fixed = _BARE_QUOTE.sub(rb"\"", inside)
+        counts["quotes_repaired"] += fixed != inside
+        if _LONE_BACKSLASH.search(fixed):  # a directory: its last backslash would escape the closing quote
+            fixed += b"\\"
+            counts["escapes_repaired"] += 1
+        return fixed
+
+    text = _NAME.sub(lambda m: m[1] + escaped(m[2]), text, count=1)
     pieces = []
     at = 0
     while (opening := text.find(b'"', at)) >= 0:
         closing = _CLOSE.search(text, opening + 1)
         if closing is None:
             break
-        inside = text[opening + 1 : closing.start()]
-        bare = re.sub(rb'(?<!\\)"', rb'\\"', inside)
-        if bare != inside:
-            counts["quotes_repaired"] += 1
-        pieces.append(text[at:opening] + b'"' + bare + b'"')
+        pieces.append(text[at:opening] + b'"' + escaped(text[opening + 1 : closing.start()]) + b'"')
         at = closing.end()
     pieces.append(text[at:])
     counts["quotes_repaired"] += lost

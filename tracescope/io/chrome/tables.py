@@ -108,6 +108,8 @@ class Details:
 
         Arguments are looked up by their text with the per-event keys cut out; only text not met before is parsed.
         """
+        if not events:
+            return np.empty(0, np.uint32), np.empty(0, np.int64)
         texts = [event.args for event in events]
         joined = b"\0".join(texts)  # no valid JSON holds a NUL byte
         known = self._by_stripped

@@ -67,8 +67,8 @@ def nanoseconds(texts: Sequence[msgspec.Raw]) -> Times:
     numbers = np.fromstring(joined.replace(b".", b",").rstrip(b","), np.int64, sep=",")
     at = np.arange(len(has_point)) + np.cumsum(has_point) - has_point
     below = numbers[np.minimum(at + 1, len(numbers) - 1)] * _SCALE[decimals] * has_point if len(at) else at
-    big = numbers[at] > LIMIT_NS // 1000
-    ns[plain] = np.where(big, 0, numbers[at]) * 1000 + below
+    big = numbers[at] >= LIMIT_NS // 1000
+    ns[plain] = np.where(big, 0, np.where(big, 0, numbers[at]) * 1000 + below)
     if big.any():
         rows = np.union1d(rows, np.flatnonzero(plain)[big])
     return _one_by_one(texts, ns, rows, fractional=bool(len(points)))

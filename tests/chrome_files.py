@@ -1,0 +1,42 @@
+"""Reads Chrome trace files for tests, and checks on every read what must hold for any file."""
+
+from pathlib import Path
+from typing import Any
+
+from tracescope.core.raw import RawTrace
+from tracescope.io import reader_for
+
+
+def read(path: Path) -> RawTrace:
+    """The trace in ``path``; every element of it is accounted for and every index points into its table."""
+    raw = reader_for(path).read(path)
+    assert raw.seen == raw.imported + sum(raw.dropped.values())
+    events = raw.events
+    assert (events.duration >= 0).all()
+    if len(events):
+        assert events.name.max() < len(raw.names)
+        assert events.category.max() < len(raw.categories)
+        assert events.track.max() < len(raw.tracks)
+        assert events.detail.max() < len(raw.details)
+    assert raw.details[0] == ""
+    assert raw.source.bytes == path.stat().st_size
+    return raw
+
+
+def read_text(folder: Path, text: str | bytes, name: str = "trace.json") -> RawTrace:
+    """Write ``text`` to a file in ``folder`` and read that."""
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read(path)
+
+
+def read_events(folder: Path, *events: str) -> RawTrace:
+    """Read a trace in object form that holds ``events``, each a JSON text."""
+    return read_text(folder, '{"traceEvents": [' + ",\n".join(events) + "]}")
+
+
+def slices(raw: RawTrace) -> list[dict[str, Any]]:
+    """One dict (name, start_ns, dur_ns) a row, in the order of the file."""
+    e = raw.events
+    columns = zip(e.name.tolist(), e.start.tolist(), e.duration.tolist(), strict=True)
+    return [{"name": raw.names[n], "start_ns": s, "dur_ns": d} for n, s, d in columns]
