@@ -48,8 +48,8 @@ def energy_j(memory_bytes: int, flops: int, link_bytes: int, seconds: float, mod
     return Energy(min(low, mid, high), mid, max(low, mid, high), model.level)
 
 
-def energy_split(
-    *, weight_bytes: int, kv_bytes: int, flops: int, link_bytes: int, seconds: float, model: EnergyModel
+def energy_split(  # noqa: PLR0917  the same order as energy_j, with the memory bytes told apart
+    weight_bytes: int, kv_bytes: int, flops: int, link_bytes: int, seconds: float, model: EnergyModel
 ) -> EnergySplit:
     """Where the middle fit's joules go: weight reads, KV reads and appends, FLOPs, the static part, the link."""
     bit = model.memory_pj_per_bit[1] * 8e-12

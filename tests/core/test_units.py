@@ -1,0 +1,70 @@
+"""Numbers for people, and quantities that people type."""
+
+import pytest
+
+from tracescope.core import units
+from tracescope.core.errors import TraceError
+from tracescope.core.quantity import parse_bandwidth, parse_size
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (units.size(15_009_849_344), "15.01 GB"),
+        (units.size(268_435_456), "268.4 MB"),
+        (units.size(0), "0 B"),
+        (units.size(None), "—"),
+        (units.size(-1), "—"),
+        (units.rate(3.35e12), "3.35 TB/s"),
+        (units.rate(1_555_000_000_000), "1.555 TB/s"),
+        (units.rate(3.1273e12), "3.13 TB/s"),
+        (units.rate(864e9), "864.0 GB/s"),
+        (units.rate(1e12), "1.00 TB/s"),
+        (units.flop_rate(989e12), "989.00 TFLOP/s"),
+        (units.over(15_009_849_344, 3_350_000_000_000), "15.01 GB ÷ 3.35 TB/s = 4.481 ms"),
+        (units.over(1, None), "1 B ÷ — = —"),
+        (units.seconds(0.0070453), "7.045 ms"),
+        (units.seconds(None), "—"),
+        (units.duration(999), "999 ns"),
+        (units.duration(98_400), "98.4 µs"),
+        (units.duration(1_234_000_000), "1.234 s"),
+        (units.signed_duration(-18_300), "−18.3 µs"),
+        (units.percent(0.81), "81 %"),
+        (units.energy(4.902), "4.902 J"),
+        (units.energy(0.0516), "51.6 mJ"),
+    ],
+)
+def test_formats(shown: str, expected: str) -> None:
+    assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3.0TB/s", 3_000_000_000_000),
+        ("3.35 TB/s", 3_350_000_000_000),
+        ("864GB/s", 864_000_000_000),
+        ("2.5e12", 2_500_000_000_000),
+        (" 800 GB ", 800_000_000_000),
+        ("1GiB/s", 1 << 30),
+    ],
+)
+def test_bandwidths(text: str, value: int) -> None:
+    assert parse_bandwidth(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "fast", "0", "0TB/s", "-3TB/s", "nan", "inf", "1e99", "3 TB/h", "1i", "١TB/s", "9" * 400]
+)
+def test_no_bandwidth(text: str) -> None:
+    with pytest.raises(TraceError, match="bandwidth"):
+        parse_bandwidth(text)
+
+
+def test_sizes() -> None:
+    assert parse_size("0") == 0
+    assert parse_size("2GB") == 2_000_000_000
+    assert parse_size("512MiB") == 512 << 20
+    for text in ("2GB/s", "-1", "all", ""):
+        with pytest.raises(TraceError, match="size"):
+            parse_size(text)
