@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "io"))
 
 from native_traces import full_trace
 
+from tracescope.core.trace import Trace
 from tracescope.io import native, save
 
 LOST = "lost"
@@ -32,25 +33,21 @@ def run(folder: Path, count: int, events: int, base: int) -> Counter[str]:
     path = folder / "killed.tscope.h5"
     old, new = full_trace(events, seed=1), full_trace(events + events // 2, seed=2)
     old_bytes, new_bytes = bytes(save.compose(old)), bytes(save.compose(new))
+    save.write(path, old)
     began = time.monotonic()
-    save.write(path, new)
-    longest = 1.1 * (time.monotonic() - began)
+    os.waitpid(_start(path, new), 0)
+    whole = time.monotonic() - began
     rng = random.Random(base)
     totals: Counter[str] = Counter()
     for trial in range(count):
         save.write(path, old)
         holder = path.open("rb") if trial % 2 else None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # numerical libraries keep threads; no child needs them
-            child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                save.write(path, new)
-                status = 0
-            finally:
-                os._exit(status)
-        time.sleep(rng.uniform(0, longest))
+        child = _start(path, new)
+        if trial % 4 < 2:
+            time.sleep(rng.uniform(0, whole))
+        else:  # most of a save is composing in memory: half of the kills come once something is on the disk
+            _wait_for(path.with_name(path.name + ".part"), whole)
+            time.sleep(rng.uniform(0, whole / 3))
         os.kill(child, signal.SIGKILL)
         ended = os.waitpid(child, 0)[1]
         found = path.read_bytes()
@@ -66,6 +63,27 @@ def run(folder: Path, count: int, events: int, base: int) -> Counter[str]:
     if [p.name for p in folder.iterdir()] != [path.name]:
         totals[LOST] += 1
     return totals
+
+
+def _start(path: Path, trace: Trace) -> int:
+    """A child process that saves ``trace`` and exits."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # numerical libraries keep threads; no child needs them
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            save.write(path, trace)
+            status = 0
+        finally:
+            os._exit(status)
+    return child
+
+
+def _wait_for(path: Path, patience_s: float) -> None:
+    until = time.monotonic() + 2 * patience_s
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.0005)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
