@@ -1,7 +1,9 @@
 """The native file: what is saved is what is read, to the byte, and any HDF5 reader can read it too."""
 
 import dataclasses
+import hashlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from native_traces import empty_trace, full_trace, some_pyramid, traces
 
+from tracescope.core.category import BytesFrom, Category, EdgeKind, Op, StepKind, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
 from tracescope.io import native, native_layout, save
@@ -145,6 +148,32 @@ def test_the_checksum_of_columns(tmp_path: Path) -> None:
     native.read(path)
     with pytest.raises(TraceError, match="SHA-256 of its columns"):
         native.verify_checksum(path)
+
+
+def test_the_checksum_as_documented(tmp_path: Path) -> None:
+    """Computed from docs/FORMAT.md alone, through HDF5's own reading."""
+    path = tmp_path / "a.tscope.h5"
+    save.write(path, full_trace(), some_pyramid())
+    digest = hashlib.sha256()
+    with h5py.File(path, "r") as file:
+        found: list[str] = []
+        file.visititems(lambda name, item: found.append(name) if isinstance(item, h5py.Dataset) else None)
+        for name in sorted(found):
+            array = file[name][()]
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
+        assert file.attrs["columns_sha256"] == digest.hexdigest().encode()
+
+
+def test_the_format_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "FORMAT.md").read_text()
+    names = {part for column in native_layout.COLUMNS for part in column.split("/")}
+    names |= {f"{table}_rows" for table in native_layout.COUNTED}
+    names |= set(some_pyramid().to_arrays())
+    assert not [name for name in sorted(names) if not re.search(rf"[`/]{name}[`/]", text)]
+    for labels in (Category, Op, BytesFrom, StepKind, TrackKind, EdgeKind):
+        for label in labels:
+            assert re.search(rf"\b{label.value} {label.name.lower()}\b", text), label
+    assert f"version {native_layout.VERSION}" in text.splitlines()[0]
 
 
 def test_what_is_native(tmp_path: Path) -> None:
