@@ -29,6 +29,7 @@ _OPTIONAL: Final = (
     "source",
 )
 _KEYS: Final = frozenset((*_REQUIRED, *_OPTIONAL, *_FLAGS))
+_VENDOR_WORDS: Final = frozenset(("nvidia", "amd", "apple", "geforce", "instinct", "graphics", "tesla"))
 _16_BIT: Final = ("bf16", "fp16", "fp32")
 
 
@@ -59,7 +60,11 @@ def load_hardware(name_or_path: str) -> HardwareSpec:
         if spec.name == name_or_path:
             return spec
     path = Path(name_or_path)
-    if path.suffix == ".toml" or path.exists():
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # a name that no file system takes
+        exists = False
+    if exists or path.suffix == ".toml":
         return _from_file(path)
     raise TraceError(
         f"no machine is called '{name_or_path}'",
@@ -68,17 +73,20 @@ def load_hardware(name_or_path: str) -> HardwareSpec:
 
 
 def hardware_for_device(name: str) -> HardwareSpec | None:
-    """The built-in machine that a trace's device name (``NVIDIA H100 80GB HBM3``) stands for, if one does."""
-    wanted = name.casefold()
-    best: tuple[int, str] | None = None
+    """The built-in machine that a trace's device name (``NVIDIA H100 80GB HBM3``) stands for, if one does.
+
+    The whole name has to agree, the vendor's words apart: a laptop's ``RTX 4090`` is another machine.
+    """
+    wanted = _bare(name)
     for preset, row in _table()["hardware"].items():
-        for text in row.get("match", ()):
-            at = wanted.find(text.casefold())
-            ends = at + len(text)
-            # "L4" must not match "L40S": the name has to end there.
-            if at >= 0 and not wanted[ends : ends + 1].isalnum() and (best is None or len(text) > best[0]):
-                best = (len(text), preset)
-    return None if best is None else load_hardware(best[1])
+        if wanted and any(wanted == _bare(known) for known in row.get("match", ())):
+            return load_hardware(preset)
+    return None
+
+
+def _bare(name: str) -> str:
+    words = name.casefold().replace("-", " ").replace("_", " ").split()
+    return " ".join(word for word in words if word not in _VENDOR_WORDS)
 
 
 def make_basis(hardware: HardwareSpec | None, bandwidth: str | None = None, compute_dtype: str = "bf16") -> Basis:

@@ -1,0 +1,210 @@
+"""Built-in models and machines: complete, sourced, refused by name where they cannot be counted."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tracescope.core.arithmetic import weight_read_bytes
+from tracescope.core.errors import TraceError
+from tracescope.core.model import Workload
+from tracescope.core.step_floor import step_floor
+from tracescope.models import (
+    energy_presets,
+    hardware_for_device,
+    hardware_presets,
+    load_hardware,
+    load_model,
+    make_basis,
+    model_presets,
+)
+
+REFUSED = {"mistral-7b", "mixtral-8x7b", "gemma-2-9b", "gemma-3-12b", "phi-3-mini", "deepseek-v3", "gpt-oss-20b"}
+
+
+def test_every_model_of_the_contract(shared: Callable[[str], Path]) -> None:
+    text = shared("design/cli.md").read_text()
+    match = re.search(r"Model presets: `([^`]*)`", text)
+    assert match is not None
+    assert {preset.name for preset in model_presets()} == set(match[1].split())
+
+
+def test_every_machine_of_the_table(shared: Callable[[str], Path]) -> None:
+    text = shared("design/arithmetic.md").read_text().split("## Hardware presets")[1].split("## Models")[0]
+    rows = re.findall(r"^\| ([\w.-]+)[^|]*\| ([\d.e]+) \| ([^|]*) \| ([^|]*) \| (\d+) \| ([^|]*) \|", text, re.M)
+    assert len(rows) == 16
+    assert {row[0] for row in rows} == {spec.name for spec in hardware_presets()}
+    for name, bandwidth, capacity, rates, tdp, link in rows:
+        spec = load_hardware(name)
+        size = capacity.replace(",", "").replace("·2^30", " * 2**30")
+        factors = [float(factor) for factor in size.replace("2**30", str(2**30)).split("*")]
+        assert spec.capacity_bytes == round(factors[0] * (factors[1] if len(factors) > 1 else 1)), name
+        assert spec.bandwidth_bytes_per_s == float(bandwidth), name
+        tera = [None if rate.strip() == "–" else round(float(rate) * 1e12) for rate in rates.split("/")]
+        assert [spec.flops_per_s.get(dtype) for dtype in ("bf16", "fp8", "int8")] == tera, name
+        assert spec.tdp_w == float(tdp), name
+        speed = re.match(r"[\d.e]+", link)
+        assert spec.link_bytes_per_s == (float(speed[0]) if speed else None), name
+
+
+def test_every_preset_is_sourced_and_complete() -> None:
+    for preset in model_presets():
+        assert preset.source
+        assert (preset.spec is None) is (preset.name in REFUSED), preset.refusal
+        if preset.spec is not None:
+            assert preset.spec.assumptions == ()
+            assert preset.spec.name == preset.name
+    for spec in hardware_presets():
+        assert spec.source
+        assert spec.energy is not None
+        assert spec.invented is spec.name.startswith("lesson-")
+        assert (spec.sustained_bytes_per_s is None) is (spec.sustained_source == "")
+        assert spec.approximate is spec.name.startswith(("rtx-", "m2-", "dgx-", "jetson-"))
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_what_cannot_be_counted_is_refused_by_its_key(name: str) -> None:
+    with pytest.raises(TraceError, match=r"(sliding_window|kv_lora_rank|num_local_experts) is \d+") as caught:
+        load_model(name)
+    assert name in caught.value.what
+
+
+def test_known_sustained_values() -> None:
+    known = {s.name: s.sustained_bytes_per_s for s in hardware_presets() if s.sustained_bytes_per_s is not None}
+    assert known == {
+        "h100-sxm": 3_100_000_000_000,
+        "a100-80gb-sxm": 1_580_000_000_000,
+        "rtx-3090": 854_000_000_000,
+    }
+
+
+def test_energy_fits_are_ordered_where_the_table_says_so() -> None:
+    fits = energy_presets()
+    assert fits["hbm2e-device"].level == "device"
+    assert all(fit.level == "board" for name, fit in fits.items() if name != "hbm2e-device")
+    assert fits["h100-sxm-board"].memory_pj_per_bit == (7, 13.8, 19)
+    assert fits["h100-sxm-board"].static_w == (326, 200, 100)
+    for fit in fits.values():
+        assert list(fit.memory_pj_per_bit) == sorted(fit.memory_pj_per_bit)
+        assert fit.link_pj_per_bit is None
+    mi300x = load_hardware("mi300x").energy
+    assert mi300x is not None
+    assert "extrapolated" in mi300x.source
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("NVIDIA H100 PCIe", "h100-pcie"),
+        ("NVIDIA A100-SXM4-80GB", "a100-80gb-sxm"),
+        ("NVIDIA A100-SXM4-40GB", "a100-40gb-sxm"),
+        ("NVIDIA H200", "h200-sxm"),
+        ("NVIDIA L40S", "l40s"),
+        ("NVIDIA L4", "l4"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+        ("NVIDIA GeForce RTX 4090 D", None),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA H100 NVL", None),
+        ("nvidia-h200", "h200-sxm"),
+        ("NVIDIA L40", None),
+        ("NVIDIA GB200", None),
+        ("", None),
+        ("cpu", None),
+    ],
+)
+def test_device_names(device: str, name: str | None) -> None:
+    found = hardware_for_device(device)
+    assert (found.name if found else None) == name
+
+
+def test_renaming_a_preset_changes_no_number() -> None:
+    model, machine = load_model("qwen2.5-7b", weights="int4-g128"), load_hardware("h100-sxm")
+    floor = step_floor(model, Workload(4, 100), make_basis(machine))
+    other = step_floor(
+        replace(model, name="x", title="y", source="z"), Workload(4, 100), make_basis(replace(machine, name="m"))
+    )
+    for name in (
+        "totals",
+        "stored_bytes",
+        "floor_ops_s",
+        "floor_memory_s",
+        "energy",
+        "capacity",
+        "crossovers",
+        "verdict",
+    ):
+        assert getattr(floor, name) == getattr(other, name), name
+
+
+def test_basis() -> None:
+    h100, a100 = load_hardware("h100-sxm"), load_hardware("a100-80gb-sxm")
+    assert make_basis(h100).bandwidth_source == "datasheet"
+    assert make_basis(h100, "sustained").bandwidth_bytes_per_s == 3_100_000_000_000
+    assert make_basis(h100, "3.0TB/s").bandwidth_source == "user"
+    assert make_basis(h100, None, "fp8").peak_flops_per_s == 1978 * 10**12
+    fallback = make_basis(a100, None, "fp8")
+    assert fallback.peak_flops_per_s == 312 * 10**12
+    assert "needs a dequantising kernel" in fallback.notes[0]
+    assert make_basis(a100, None, "fp16").notes == ()
+    assert make_basis(None).bandwidth_source == "unknown"
+    with pytest.raises(TraceError, match="h200-sxm"):
+        make_basis(load_hardware("h200-sxm"), "sustained")
+    for word in ("datasheet", "sustained"):
+        with pytest.raises(TraceError, match="needs a machine"):
+            make_basis(None, word)
+
+
+GOOD = '[hardware.mine]\nbandwidth = 1e12\ncapacity = 1e10\nflops = { bf16 = 1e14 }\nenergy = "lpddr5-soc"\n'
+
+
+def test_a_machine_of_one_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    spec = load_hardware(str(path))
+    assert (spec.name, spec.bandwidth_bytes_per_s, spec.capacity_bytes) == ("mine", 10**12, 10**10)
+    assert spec.energy == energy_presets()["lpddr5-soc"]
+    assert weight_read_bytes(load_model("llama-3-8b")) / spec.bandwidth_bytes_per_s == pytest.approx(0.01501, rel=1e-3)
+    path.write_text("bandwidth = 2_000_000_000\ncapacity = 1e9\nflops = { bf16 = 1e12 }\n")
+    assert load_hardware(str(path)).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("bandwidth = 1e12\n", "", "bandwidth is missing"),
+        ("1e12", "-1", "bandwidth must be a positive number"),
+        ("1e12", "nan", "bandwidth must be a positive number"),
+        ("1e12", "inf", "bandwidth must be a positive number"),
+        ("1e12", '"fast"', "bandwidth must be a positive number"),
+        ("{ bf16 = 1e14 }", "3", "flops must be a table"),
+        ("{ bf16 = 1e14 }", "{ fp8 = 1e14 }", "flops must be a table"),
+        ("bf16 = 1e14", "bf16 = 1e14, bf7 = 1", "flops.bf7"),
+        ('"lpddr5-soc"', '"coal"', "coal"),
+        ('"lpddr5-soc"', '{ level = "moon" }', "level"),
+        ('"lpddr5-soc"', '{ level = "board", memory_pj_per_bit = [1] }', "memory_pj_per_bit"),
+        ("capacity", "colour = 3\ncapacity", "colour"),
+        ("[hardware.mine]", "[hardware.mine", "not TOML"),
+        ("[hardware.mine]", "[hardware.other]\n[hardware.mine]", "2 machines"),
+    ],
+)
+def test_machines_that_cannot_be(tmp_path: Path, old: str, new: str, words: str) -> None:
+    path = tmp_path / "mine.toml"
+    assert old in GOOD
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(TraceError, match=re.escape(words)) as caught:
+        load_hardware(str(path))
+    assert "mine" in caught.value.what
+
+
+def test_no_machine_of_that_name(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="no machine is called"):
+        load_hardware("abacus")
+    with pytest.raises(TraceError, match="missing"):
+        load_hardware(str(tmp_path / "missing.toml"))
+    for name in (str(tmp_path), "a\0b", "x" * 5000):
+        with pytest.raises(TraceError):
+            load_hardware(name)
