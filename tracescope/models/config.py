@@ -265,7 +265,10 @@ def _norms_per_layer(reader: _Reader, family: Family) -> int:
     model_type = reader.config.get("model_type")
     if model_type in ("falcon", "RefinedWeb", "RefinedWebModel"):
         if reader.truth("new_decoder_architecture"):
-            return reader.whole("num_ln_in_parallel_attn") or 2
+            norms = reader.whole("num_ln_in_parallel_attn") or 2
+            if norms > 2:
+                raise TraceError(f"{reader.where}: num_ln_in_parallel_attn is {norms}; 1 or 2 are known")
+            return norms
         return 1 if reader.truth("parallel_attn") is not False else 2
     if model_type == "stablelm" and reader.truth("use_parallel_residual"):
         return 1
