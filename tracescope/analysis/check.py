@@ -33,11 +33,20 @@ class Evidence:
         return max(1, self.trace.meta.resolution_ns)
 
     @property
+    def cache_bytes(self) -> int | None:
+        """The machine's last-level cache; None where it is not known."""
+        machine = self.basis.hardware or self.trace.meta.hardware
+        return machine.llc_bytes if machine else None
+
+    @property
+    def cache_note(self) -> str:
+        """What to add where a step may have come from a cache of unknown size."""
+        return ", or it came from a cache whose size is not known" if self.cache_bytes is None else ""
+
+    @property
     def fits_cache(self) -> Bool:
         """Which steps move no more bytes than the machine's last-level cache holds, bool, one a step."""
-        machine = self.basis.hardware or self.trace.meta.hardware
-        cache = machine.llc_bytes if machine and machine.llc_bytes else 0
-        return (self.series.memory >= 0) & (self.series.memory <= cache)
+        return (self.series.memory >= 0) & (self.series.memory <= (self.cache_bytes or 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,7 @@ def _events_below_floor(e: Evidence) -> Iterator[Finding]:
     below = e.times.known & (short > e.tolerance_ns)
     cached = rows.per_row(e.fits_cache.astype(np.int64)).astype(bool)
     for severity, which, meaning in (
-        (ERROR, below & ~cached, "the trace, the machine or the byte count is wrong"),
+        (ERROR, below & ~cached, f"the trace, the bandwidth or the byte count is wrong{e.cache_note}"),
         (INFO, below & cached, "the step's bytes fit the last-level cache, so they may be cache-resident"),
     ):
         if which.any():

@@ -93,12 +93,11 @@ def roles_of(trace: Trace, ids: I64, sums: Callable[[I64], I64], role: int) -> I
 
 
 def _known(missing: Bool, has_role: Bool, sums: Callable[[I64], I64], seen: bool) -> Bool:
-    lacking = sums((missing & has_role).astype(np.int64))
-    if seen:
-        return lacking == 0
-    carriers = sums(has_role.astype(np.int64))
-    any_missing = sums(missing.astype(np.int64))
-    known: Bool = (lacking == 0) & ((carriers > 0) | (any_missing == 0))
+    known: Bool = sums((missing & has_role).astype(np.int64)) == 0
+    if not seen:
+        carriers = sums(has_role.astype(np.int64))
+        any_missing = sums(missing.astype(np.int64))
+        known &= (carriers > 0) | (any_missing == 0)
     return known
 
 
