@@ -121,13 +121,14 @@ def _full_bar(
     muted = bool(bars.muted[row])
     x0, x1, floor = float(placed.x0[row]), float(placed.x1[row]), float(placed.floor[row])
     rect = QRectF(x0, band.top(), x1 - x0, band.height())
-    label_end, label_colour = x1, theme.text
+    label_start, label_end, label_colour = x0, x1, theme.text
     if style.plain:
         canvas.fill(rect, mixed(colours.fill, theme.panel, PALE))
     elif style.pale:
         canvas.fill(rect, mixed(colours.fill, theme.panel, PALE / 2 if muted else PALE))
         if style.floor and bars.known[row] and floor > x0:
             canvas.fill(QRectF(x0, band.top(), min(floor, x1) - x0, band.height()), colours.fill)
+            label_start = min(floor, x1)
     elif style.floor and not bars.known[row]:
         canvas.fill(rect, colours.tint)
         label_colour = theme.text2 if muted else theme.text
@@ -143,7 +144,7 @@ def _full_bar(
         _dotted(canvas, rect, colours.edge)
     else:
         canvas.frame(rect, colours.edge)
-    span = max(x0, placed.left), min(label_end, placed.right)
+    span = max(label_start, placed.left), min(label_end, placed.right)
     _label(canvas, span, band, int(bars.event[row]), style, label_colour)
 
 
@@ -187,10 +188,16 @@ def _label(
     if style.labels is None or room < 6:
         return
     text_style = Style(style.label_px, 600, hex_colour)
-    for text in style.labels(event):
+    texts = style.labels(event)
+    for text in texts:
         if text_width(text, style.label_px, 600) <= room:
             canvas.text(span[0] + LABEL_PAD, centred_baseline(band, text_style), text, text_style)
             return
+    # A last try: the shortest text a size smaller, as close to the edges as still looks apart from them.
+    small = Style(10, 600, hex_colour)
+    width = text_width(texts[-1], small.px, 600) if texts else room
+    if texts and width <= room + 2 * (LABEL_PAD - 2):
+        canvas.text((span[0] + span[1]) / 2, centred_baseline(band, small), texts[-1], small, CENTRE)
 
 
 def _thin_bar(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QBrush, QImage, QPainter, QPen, QPixmap
 
-from tracescope.ui.theme import THEMES, Theme, colour
+from tracescope.ui.theme import THEMES, Theme, colour, mixed
 
 LINE_SHARE: Final = 0.3
 """Width of a hatch line as a share of the pitch."""
@@ -17,11 +17,15 @@ INK: Final = "ink"
 GAP: Final = "gap"
 """Nothing running: leans the other way."""
 STATIC: Final = "static"
+ROOF: Final = "roof"
+"""Room under a roof that is not used: ink, but lighter than a gap."""
 
 
 def _colours(kind: str, theme: Theme) -> tuple[str, str]:
     if kind in (INK, GAP):
         return theme.ink, theme.panel
+    if kind == ROOF:
+        return mixed(theme.ink, theme.panel, 0.5), theme.panel
     if kind == STATIC:
         return theme.static_hatch, theme.static_tint
     colours = theme.kinds[kind]
@@ -57,7 +61,7 @@ def _brush(kind: str, theme_name: str, pitch: int, dpr: float) -> QBrush:
 
 
 def hatch_brush(kind: str, theme: Theme, pitch: int, dpr: float) -> QBrush:
-    """The brush of a kind (its letter, ``INK``, ``GAP`` or ``STATIC``); callers must not change it.
+    """The brush of a kind (its letter, ``INK``, ``GAP``, ``ROOF`` or ``STATIC``); callers must not change it.
 
     ``pitch`` in logical px: 8 in pictures, 6 in large bars, 5 in lanes and tables, 4 in small bars.
     """

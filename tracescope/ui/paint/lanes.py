@@ -19,7 +19,7 @@ from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.bars import BarStyle, Marks, excess_labels, paint_bars, place
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline
-from tracescope.ui.paint.dependency import paint_dependencies
+from tracescope.ui.paint.dependency import incoming, paint_dependencies
 from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import COLLAPSED, PAD, RAW_ROW, Sizes, TimeScale, split, time_scale
 from tracescope.ui.paint.hatch import GAP
@@ -184,7 +184,7 @@ def paint_row(
     if plane is Plane.PATH and floor:
         _paint_excess(canvas, placed, content, document, time)
     elif plane is Plane.KV_APPENDS:
-        _labels_beside(canvas, placed.bar, content, document, time)
+        _labels_beside(canvas, placed.bar, content, document, view, time)
     elif not len(content) and plane is not None:
         _nearest(canvas, placed, document, view, time)
 
@@ -285,17 +285,23 @@ def _paint_excess(canvas: Canvas, placed: PlacedRow, bars: Bars, document: Docum
     excess_labels(canvas, baseline, [item[1:] for item in found], limits)
 
 
-def _labels_beside(canvas: Canvas, band: QRectF, bars: Bars, document: Document, time: TimeScale) -> None:
+def _labels_beside(
+    canvas: Canvas, band: QRectF, bars: Bars, document: Document, view: ViewState, time: TimeScale
+) -> None:
     """Appends are too short to carry a text: their bytes stand beside them where there is room."""
     work, events = document.trace.work, document.trace.events
     pixels = place(bars, time, canvas.scale)
     style = Style(10, 400, canvas.theme.text2)
     limit = time.left + time.width
     ends = np.append(pixels.x0[1:], np.inf)
+    waited_for = {source: word for source, word in incoming(document, view.event)} if view.event >= 0 else {}
     for row in range(len(bars)):
         count = int(work.kv_append[events.work[bars.event[row]]])
         text = units.size(count) if count >= 0 else "bytes unknown"
         left = float(pixels.x1[row]) + 5
+        word = waited_for.get(int(bars.event[row]))
+        if word is not None:  # the arrow and its tag stand here
+            left += text_width(word, 10, 600) + 28
         if left + text_width(text, 10) < min(float(ends[row]) - 5, limit) and pixels.x0[row] >= time.left:
             canvas.text(left, centred_baseline(band, style), text, style)
 

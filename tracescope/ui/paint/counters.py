@@ -1,0 +1,298 @@
+"""Counter tracks on the time axis of the lanes: achieved bandwidth under its roof, energy from the left edge."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QPainter, QPen, QPolygonF
+
+from tracescope.core import units
+from tracescope.core.hardware import Basis
+from tracescope.core.trace import WorkTable
+from tracescope.lod.fold import Bars, Columns, columns_of
+from tracescope.lod.planes import Plane
+from tracescope.ui.document import Document
+from tracescope.ui.fonts import text_width
+from tracescope.ui.paint.bars import LETTERS
+from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
+from tracescope.ui.paint.canvas import Canvas, Style
+from tracescope.ui.paint.geometry import PAD, TimeScale, split, time_scale
+from tracescope.ui.paint.hatch import ROOF, STATIC, hatch_brush
+from tracescope.ui.paint.lanes import paint_ground
+from tracescope.ui.theme import Theme, colour, mixed
+from tracescope.ui.view_state import ViewState
+
+F64 = NDArray[np.float64]
+
+PALE: Final = 0.42
+_ROOM: Final = 8
+
+
+def memory_bytes(work: WorkTable) -> NDArray[np.int64]:
+    """Memory bytes of each work row, -1 where any part is unknown."""
+    parts = np.stack([work.weight_read, work.embedding_gather, work.kv_read, work.kv_append])
+    return np.where((parts < 0).any(axis=0), -1, parts.sum(axis=0))
+
+
+def paint_bandwidth(
+    painter: QPainter, rect: QRectF, document: Document, view: ViewState, theme: Theme, scale: float
+) -> None:
+    """Achieved bandwidth of each event against the roof; hatched between them."""
+    canvas = Canvas(painter, theme, scale)
+    plot, time = _begin(canvas, rect, document, view, "Bandwidth", "achieved, TB/s")
+    roof = document.basis.bandwidth_bytes_per_s
+    right = split(rect).right.left() + 8
+    if not roof:
+        canvas.text(plot.left() + 8, rect.center().y() + 4, "no roof: bandwidth unknown", Style(10, 400, theme.muted))
+        return
+    area = QRectF(plot.left(), rect.top() + _ROOM, plot.width(), rect.height() - _ROOM - 4)
+    top = roof * 1.08
+    tens = 1e12 if roof >= 1e12 else 1e9
+    _scale_labels(canvas, area, top / tens)
+    painter.save()
+    painter.setClipRect(plot)
+    content = document.planes(view.visible, round(plot.width()))[Plane.PATH]
+    if isinstance(content, Bars):
+        _exact(canvas, area, content, document, time, top)
+    else:
+        _folded(canvas, area, document, view, time, top)
+    canvas.hline(plot.left(), plot.right(), area.bottom() - roof / top * area.height() - 1, theme.ink, 2)
+    painter.restore()
+    canvas.text(right, rect.top() + 17, units.rate(roof), Style(11, 600, theme.text))
+    if view.step >= 0:
+        moved, took = int(document.series.memory[view.step]), int(document.series.duration[view.step])
+        if moved >= 0 and took:
+            mean = moved * 1e9 / took / tens
+            canvas.text(right, rect.top() + 33, f"{mean:.2f} in step", Style(10, 400, theme.text2))
+    _value_at_playhead(canvas, area, document, view, time, top)
+    _finish(canvas, rect, plot)
+
+
+def _begin(
+    canvas: Canvas, rect: QRectF, document: Document, view: ViewState, title: str, unit: str
+) -> tuple[QRectF, TimeScale]:
+    canvas.begin()
+    canvas.fill(rect, canvas.theme.panel)
+    plot = split(rect).plot
+    time = time_scale(view.visible, plot)
+    canvas.painter.save()
+    canvas.painter.setClipRect(plot)
+    paint_ground(canvas, plot, time, document, view)
+    canvas.painter.restore()
+    canvas.text(rect.left() + PAD, rect.top() + 19, title, Style(12, 600, canvas.theme.text))
+    if rect.height() > 40:
+        canvas.text(rect.left() + PAD, rect.top() + 34, unit, Style(10, 400, canvas.theme.text2))
+    return plot, time
+
+
+def _finish(canvas: Canvas, rect: QRectF, plot: QRectF) -> None:
+    canvas.hline(rect.left(), rect.right(), rect.bottom() - 1, canvas.theme.grid)
+    canvas.vline(plot.left(), rect.top(), rect.bottom(), canvas.theme.border)
+    canvas.vline(plot.right(), rect.top(), rect.bottom(), canvas.theme.border)
+
+
+def _scale_labels(canvas: Canvas, area: QRectF, top: float) -> None:
+    """At most four round values at the left of the plot."""
+    if top <= 0:
+        return
+    raw = top / max(1, min(4, int(area.height() / 12.5)))
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = next(f * power for f in (1, 2, 5, 10) if f * power >= raw * 0.999)
+    decimals = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+    style = Style(10, 400, canvas.theme.muted)
+    for n in range(int(top / step + 1e-9) + 1):
+        y = area.bottom() - n * step / top * area.height()
+        canvas.text(area.left() - 6, y + 3, f"{n * step:.{decimals}f}", style, AT_RIGHT)
+
+
+def _exact(canvas: Canvas, area: QRectF, bars: Bars, document: Document, time: TimeScale, top: float) -> None:
+    """One step of the line per event; events whose bytes are not known leave the line out."""
+    theme = canvas.theme
+    moved = memory_bytes(document.trace.work)[document.trace.events.work[bars.event]]
+    whole = np.maximum(document.trace.events.duration[bars.event], 1)
+    rate = np.where(moved >= 0, moved * 1e9 / whole, -1.0)
+    x0 = np.rint(time.px(bars.start) * canvas.scale) / canvas.scale
+    x1 = np.maximum(np.rint(time.px(bars.end) * canvas.scale) / canvas.scale, x0 + 1 / canvas.scale)
+    y = area.bottom() - np.minimum(np.maximum(rate, 0) / top, 1) * area.height()
+    roof = area.bottom() - (document.basis.bandwidth_bytes_per_s or 0) / top * area.height()
+    canvas.hatch(QRectF(area.left(), roof, area.width(), area.bottom() - roof), ROOF, 5)
+    line: list[QPointF] = [QPointF(area.left(), area.bottom())]
+    for i in range(len(bars)):
+        left, right, level = float(x0[i]), float(x1[i]), float(y[i])
+        if rate[i] < 0:
+            canvas.fill(QRectF(left, roof, right - left, area.bottom() - roof), theme.panel)
+            level = area.bottom()
+        elif level < area.bottom():
+            fill = mixed(theme.kinds[LETTERS[bars.kind[i]]].fill, theme.panel, PALE)
+            canvas.fill(QRectF(left, level, right - left, area.bottom() - level), fill)
+        if line[-1].x() < left:
+            line += [QPointF(line[-1].x(), area.bottom()), QPointF(left, area.bottom())]
+        line += [QPointF(left, level), QPointF(right, level)]
+    line.append(QPointF(line[-1].x(), area.bottom()))
+    _line(canvas, line)
+
+
+def _line(canvas: Canvas, points: list[QPointF]) -> None:
+    pen = QPen(colour(canvas.theme.ink))
+    pen.setWidthF(1)
+    canvas.painter.setPen(pen)
+    canvas.painter.setBrush(Qt.BrushStyle.NoBrush)
+    canvas.painter.drawPolyline(QPolygonF(points))
+    canvas.begin()
+
+
+def plane_columns(document: Document, view: ViewState, plane: Plane, width: int) -> Columns:
+    """A plane as shares per pixel column, whether or not its events could be drawn one by one."""
+    content = document.planes(view.visible, width)[plane]
+    return content if isinstance(content, Columns) else columns_of(content, view.visible, width)
+
+
+def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, time: TimeScale, top: float) -> None:
+    """Mean bandwidth of each column: the floor share of the planes that move memory is bytes over roof."""
+    theme = canvas.theme
+    roof = document.basis.bandwidth_bytes_per_s or 0
+    per_share = roof / top * area.height()
+    width = round(time.width)
+    level: F64 = np.full(width, area.bottom())
+    x = area.left() + np.arange(width + 1) * (area.width() / width)
+    canvas.hatch(QRectF(area.left(), area.bottom() - per_share, area.width(), per_share), ROOF, 5)
+    for plane, letter in ((Plane.WEIGHTS, "W"), (Plane.KV_READS, "K"), (Plane.KV_APPENDS, "A")):
+        upper: F64 = level - np.minimum(plane_columns(document, view, plane, width).floor, 1).astype(np.float64) * per_share
+        if (upper < level).any():
+            fill = colour(mixed(theme.kinds[letter].fill, theme.panel, PALE))
+            canvas.painter.setBrush(fill)
+            canvas.painter.drawPolygon(_stairs(x, upper, level))
+        level = upper
+    _line(
+        canvas,
+        [QPointF(a, b) for a, b in zip(np.repeat(x, 2)[1:-1].tolist(), np.repeat(level, 2).tolist(), strict=True)],
+    )
+
+
+def _stairs(x: F64, upper: F64, lower: F64) -> QPolygonF:
+    """The area between two staircases over columns with edges ``x``."""
+    return _between(np.repeat(x, 2)[1:-1], np.repeat(upper, 2), np.repeat(lower, 2))
+
+
+def _between(x: F64, upper: F64, lower: F64) -> QPolygonF:
+    """The area between two lines over the same positions ``x``."""
+    there = zip(x.tolist(), upper.tolist(), strict=True)
+    back = zip(x[::-1].tolist(), lower[::-1].tolist(), strict=True)
+    return QPolygonF([QPointF(a, b) for a, b in [*there, *back]])
+
+
+def _value_at_playhead(
+    canvas: Canvas, area: QRectF, document: Document, view: ViewState, time: TimeScale, top: float
+) -> None:
+    if view.playhead is None or not view.visible.contains(view.playhead):
+        return
+    width = round(time.width)
+    column = min(int((view.playhead - view.visible.start) * width // view.visible.duration), width - 1)
+    content = document.planes(view.visible, width)[Plane.PATH]
+    roof = document.basis.bandwidth_bytes_per_s or 0
+    if isinstance(content, Bars):
+        inside = np.flatnonzero((content.start <= view.playhead) & (content.end > view.playhead))
+        event = int(content.event[inside[0]]) if len(inside) else -1
+        moved = document.bytes_of(event) if event >= 0 else 0
+        if moved is None:
+            return
+        value = moved * 1e9 / max(1, int(document.trace.events.duration[event])) if event >= 0 else 0.0
+    else:
+        planes = (Plane.WEIGHTS, Plane.KV_READS, Plane.KV_APPENDS)
+        value = sum(float(plane_columns(document, view, p, width).floor[column]) for p in planes) * roof
+    y = area.bottom() - min(value / top, 1) * area.height()
+    dot_with_tag(canvas, area, time.x(view.playhead), y, units.rate(value))
+
+
+def dot_with_tag(canvas: Canvas, area: QRectF, x: float, y: float, text: str) -> None:
+    """A value on the playhead: a dot on the line and a tag beside it, inside the plot."""
+    theme = canvas.theme
+    canvas.outline(QRectF(x - 3, y - 3, 6, 6), theme.panel, 1, 3, theme.accent)
+    style = Style(10, 600, theme.text)
+    half = text_width(text, style.px, style.weight) / 2 + 5
+    centre = x + 8 + half if x + 16 + 2 * half < area.right() else x - 8 - half
+    top = min(max(y + 8, area.top()), area.bottom() - 16)
+    canvas.tag(centre, top, text, theme.panel, style, theme.accent)
+
+
+def energy_columns(document: Document, view: ViewState, basis: Basis, width: int) -> F64:
+    """Joules of each column by source, float64[4, width]: weights, KV, compute, static (mid fit of the preset)."""
+    energy = basis.energy
+    assert energy is not None
+    seconds = view.visible.duration * 1e-9 / width
+    roof = (basis.bandwidth_bytes_per_s or 0) * seconds
+    peak = (basis.peak_flops_per_s or 0) * seconds
+    per_byte, per_flop = energy.memory_pj_per_bit[1] * 8e-12, energy.flop_pj[1] * 1e-12
+
+    def floor(plane: Plane) -> F64:
+        return plane_columns(document, view, plane, width).floor.astype(np.float64)
+
+    edges = np.linspace(view.visible.start, view.visible.end, width + 1)
+    low, high = document.trace.span
+    inside = np.diff(np.clip(edges, low, high)) * 1e-9
+    return np.stack(
+        [
+            floor(Plane.WEIGHTS) * roof * per_byte,
+            (floor(Plane.KV_READS) + floor(Plane.KV_APPENDS)) * roof * per_byte,
+            floor(Plane.COMPUTE) * peak * per_flop,
+            inside * energy.static_w[1],
+        ]
+    )
+
+
+def paint_energy(
+    painter: QPainter, rect: QRectF, document: Document, view: ViewState, theme: Theme, scale: float
+) -> None:
+    """Energy by source, summed from the left edge of the view so that it can be read at any zoom."""
+    canvas = Canvas(painter, theme, scale)
+    plot, time = _begin(canvas, rect, document, view, "Energy", "J from left edge")
+    if document.basis.energy is None or not document.has_floor:
+        canvas.text(
+            plot.left() + 8, rect.center().y() + 4, "no energy model for this machine", Style(10, 400, theme.muted)
+        )
+        _finish(canvas, rect, plot)
+        return
+    width = round(plot.width())
+    total = np.cumsum(energy_columns(document, view, document.basis, width), axis=1)
+    stacked = np.cumsum(total, axis=0)
+    top = float(stacked[-1, -1]) * 1.12 or 1.0
+    area = QRectF(plot.left(), rect.top() + _ROOM, plot.width(), rect.height() - _ROOM - 4)
+    _scale_labels(canvas, area, top)
+    painter.save()
+    painter.setClipRect(plot)
+    x = area.left() + np.arange(width + 1) * (area.width() / width)
+    lower = np.full(width + 1, area.bottom())
+    fills = [theme.kinds["W"].fill, theme.kinds["K"].fill, theme.kinds["C"].fill, None]
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    for row, fill in enumerate(fills):
+        upper = area.bottom() - np.append(0, stacked[row]) / top * area.height()
+        points = [
+            *zip(x.tolist(), upper.tolist(), strict=True),
+            *zip(x[::-1].tolist(), lower[::-1].tolist(), strict=True),
+        ]
+        painter.setBrush(QBrush(colour(fill)) if fill else hatch_brush(STATIC, theme, 5, scale))
+        painter.drawPolygon(QPolygonF([QPointF(a, b) for a, b in points]))
+        lower = upper
+    canvas.begin()
+    names = (("weights", "W"), ("KV", "K"), ("compute", "C"), ("static", ""))
+    for row, (name, letter) in enumerate(names):
+        height = float(total[row, -1]) / top * area.height()
+        y = area.bottom() - (float(stacked[row, -1]) - float(total[row, -1]) / 2) / top * area.height()
+        if height >= 12:
+            text = f"{name} {total[row, -1]:.3f}"
+            style = Style(10, 600, theme.kinds[letter].label if letter else theme.text)
+            if letter:
+                canvas.text(plot.right() - 6, y + 3.5, text, style, AT_RIGHT)
+            else:
+                canvas.halo_text(plot.right() - 6, y + 3.5, text, style, AT_RIGHT)
+    painter.restore()
+    left = split(rect).right.left() + 8
+    canvas.text(left, rect.top() + 18, units.energy(float(stacked[-1, -1])), Style(11, 600, theme.text))
+    canvas.text(left, rect.top() + 32, "modelled, mid", Style(10, 400, theme.text2))
+    if view.playhead is not None and view.visible.contains(view.playhead):
+        column = min(int((view.playhead - view.visible.start) * width // view.visible.duration), width - 1)
+        value = float(stacked[-1, column])
+        y = area.bottom() - value / top * area.height()
+        dot_with_tag(canvas, area, time.x(view.playhead), y, units.energy(value))
+    _finish(canvas, rect, plot)

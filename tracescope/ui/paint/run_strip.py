@@ -1,0 +1,251 @@
+"""The run strip: every step as a bar of weights, KV and what is above, with both floors; the current one framed."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainter
+
+from tracescope.ui.document import Document
+from tracescope.ui.fonts import text_width
+from tracescope.ui.paint.canvas import CENTRE, Canvas, Style
+from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
+from tracescope.ui.paint.geometry import PAD, split
+from tracescope.ui.paint.hatch import INK
+from tracescope.ui.theme import Theme, mixed
+from tracescope.ui.view_state import ViewState
+
+F64 = NDArray[np.float64]
+
+_TOP: Final = 12
+_BELOW: Final = 17
+_SEPARATOR_FROM: Final = 3
+_NICE: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StepBars:
+    """Heights in ns of what is drawn, one entry a bar: steps, or runs of steps where there are more than pixels.
+
+    ``weights`` and ``kv`` are floors (0 where unknown), ``floor`` their end, ``took`` the mean and ``longest`` the
+    longest duration of the bar's steps; ``edges`` float64[n + 1] in px from the left of the plot.
+    """
+
+    edges: F64
+    weights: F64
+    kv: F64
+    took: F64
+    longest: F64
+
+
+def step_bars(document: Document, width: float) -> StepBars:
+    """The bars of all steps over ``width`` px; steps are folded by their mean where they would be under 1 px."""
+    series = document.series
+    count = len(series.duration)
+    bins = min(count, max(1, int(width)))
+    edges = np.linspace(0, count, bins + 1).astype(np.int64)
+    size = np.maximum(1, np.diff(edges))
+    weights = np.maximum(series.floor_weight_ns, 0)
+    memory = np.maximum(series.floor_memory_ns, weights)
+    # Where the bytes are not all known, the known part of the op floor still is a floor.
+    floor = np.where(series.floor_memory_ns >= 0, memory, np.maximum(series.floor_ops_ns, weights))
+
+    def mean(values: NDArray[np.int64]) -> F64:
+        return np.add.reduceat(values, edges[:-1]) / size
+
+    return StepBars(
+        edges / count * width, mean(weights), mean(floor - weights), mean(series.duration),
+        np.maximum.reduceat(series.duration, edges[:-1]).astype(np.float64),
+    )  # fmt: skip
+
+
+def plot_of(rect: QRectF) -> QRectF:
+    """The area of the bars inside the strip's ``rect``."""
+    plot = split(rect).plot
+    return QRectF(plot.left(), rect.top() + _TOP, plot.width(), rect.height() - _TOP - _BELOW)
+
+
+def step_at_x(document: Document, plot: QRectF, x: float) -> int:
+    """The step under a pixel position of the plot column, clamped to the steps there are; -1 without steps."""
+    count = len(document.trace.steps)
+    return min(max(int((x - plot.left()) / plot.width() * count), 0), count - 1)
+
+
+def nice_top(value: float) -> float:
+    """The smallest round number (1 to 10 times a power of ten) that is at least ``value``."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(next(f * power for f in _NICE if f * power >= value * 0.999))
+
+
+def paint_run_strip(
+    painter: QPainter, rect: QRectF, document: Document, view: ViewState, theme: Theme, scale: float
+) -> None:
+    """All steps of the trace; nothing but the ground where there is none."""
+    canvas = Canvas(painter, theme, scale)
+    canvas.begin()
+    canvas.fill(rect, theme.panel)
+    if not document.has_steps:
+        return
+    plot = plot_of(rect)
+    bars = step_bars(document, plot.width())
+    top_ms = nice_top(scale_top(bars) / 1e6)
+    _names(canvas, rect, document)
+    _axis(canvas, plot, top_ms)
+    painter.save()
+    painter.setClipRect(QRectF(plot.left(), rect.top(), plot.width(), rect.height()))
+    paint_steps(canvas, plot, bars, top_ms * 1e6, document.has_floor and "floor" in view.overlays)
+    painter.restore()
+    _notes(canvas, plot, document)
+    _numbers(canvas, plot, len(document.trace.steps), view.step)
+    _current(canvas, plot, document, view)
+    _results(canvas, rect, document, view)
+
+
+def scale_top(bars: StepBars) -> float:
+    """The ns that must fit under the top of the axis: nearly all steps; a rare long one is cut and says how long."""
+    most = float(np.quantile(bars.took, 0.95)) * 1.12
+    return min(float(bars.longest.max()), most) if most > 0 else float(bars.longest.max())
+
+
+def paint_steps(canvas: Canvas, plot: QRectF, bars: StepBars, top_ns: float, floor: bool) -> None:
+    """Solid weights, solid KV, hatch above; the floors as lines. Clipped at the top of ``plot``."""
+    theme = canvas.theme
+    per_ns = plot.height() / top_ns
+    base = plot.bottom()
+    x = np.rint((plot.left() + bars.edges) * canvas.scale) / canvas.scale
+    wide = plot.width() / len(bars.took)
+    separator = 1.0 if wide > _SEPARATOR_FROM else 0.0
+    weights, memory = bars.weights * per_ns, (bars.weights + bars.kv) * per_ns
+    took = np.minimum(np.maximum(bars.took, 0) * per_ns, plot.height())
+    if not floor:
+        pale = mixed(theme.ink, theme.panel, 0.25)
+        for i in range(len(took)):
+            canvas.fill(QRectF(x[i], base - took[i], max(x[i + 1] - x[i] - separator, 0.5), took[i]), pale)
+        return
+    origin = QPointF(plot.left(), plot.top())
+    for i in range(len(took)):
+        left, width = float(x[i]), float(x[i + 1] - x[i])
+        solid = max(width - separator, 1 / canvas.scale)
+        if took[i] > memory[i]:
+            canvas.hatch(QRectF(left, base - took[i], width, took[i] - memory[i]), INK, 4, origin)
+            canvas.fill(QRectF(left, base - took[i], width, 1), theme.ink)
+        if memory[i] > weights[i]:
+            canvas.fill(QRectF(left, base - memory[i], solid, memory[i] - weights[i]), theme.kinds["K"].fill)
+        if weights[i] > 0:
+            canvas.fill(QRectF(left, base - weights[i], solid, weights[i]), theme.kinds["W"].fill)
+    _floor_lines(canvas, plot, x, memory, weights)
+
+
+def _floor_lines(canvas: Canvas, plot: QRectF, x: F64, memory: F64, weights: F64) -> None:
+    theme, base = canvas.theme, plot.bottom()
+    last = None
+    for i in range(len(memory)):
+        if memory[i] <= 0:
+            last = None
+            continue
+        y = base - float(memory[i]) - 1
+        canvas.fill(QRectF(float(x[i]), y - 1, float(x[i + 1] - x[i]), 4), theme.panel)
+        if last is not None and abs(last - y) > 1:
+            canvas.fill(QRectF(float(x[i]) - 1, min(last, y), 2, abs(last - y)), theme.ink)
+        last = y
+    for i in range(len(memory)):
+        if memory[i] > 0:
+            canvas.fill(QRectF(float(x[i]), base - float(memory[i]) - 1, float(x[i + 1] - x[i]), 2), theme.ink)
+    known = weights[weights > 0]
+    if len(known):
+        canvas.dashed(plot.left(), plot.right(), base - float(np.median(known)) - 0.5, theme.ink, 5, 3)
+
+
+def _names(canvas: Canvas, rect: QRectF, document: Document) -> None:
+    theme, left = canvas.theme, rect.left() + PAD
+    steps = document.trace.steps
+    decode = steps.decode & ~steps.warm_up
+    canvas.text(left, rect.top() + 19, "Run", Style(13, 700, theme.text))
+    small = Style(11, 400, theme.text2)
+    count = int(steps.decode.sum())
+    canvas.text(left, rect.top() + 36, f"{count:,} decode step{'' if count == 1 else 's'}", small)
+    if decode.any():
+        mean = float(steps.duration[decode].mean()) / 1e6
+        canvas.text(left, rect.top() + 51, f"mean {mean:,.3f} ms" if mean < 1 else f"mean {mean:,.2f} ms", small)
+
+
+def _axis(canvas: Canvas, plot: QRectF, top_ms: float) -> None:
+    style = Style(10, 400, canvas.theme.muted)
+    for share in (1.0, 0.5, 0.0):
+        y = plot.bottom() - share * plot.height()
+        text = f"{share * top_ms:g}" + (" ms" if share == 1 else "")
+        canvas.text(plot.left() - 6, y + 4, text, style, AT_RIGHT)
+        if share:
+            canvas.hline(plot.left(), plot.right(), y, canvas.theme.grid)
+
+
+def _notes(canvas: Canvas, plot: QRectF, document: Document) -> None:
+    """Words at the steps that stand out: warm-up, and the longest others where they took a tenth more than usual."""
+    steps = document.trace.steps
+    usual = float(np.median(steps.duration))
+    found = [(int(i), f"warm-up {steps.duration[i] / 1e6:,.1f} ms") for i in np.flatnonzero(steps.warm_up)[:1]]
+    rest = np.where(steps.warm_up, 0, steps.duration)
+    for i in np.argsort(-rest, kind="stable")[:2].tolist():
+        if rest[i] > 1.1 * usual:
+            found.append((i, f"{rest[i] / 1e6:,.2f} ms"))
+    taken: list[tuple[float, float]] = []
+    style = Style(10, 400, canvas.theme.text2)
+    for step, text in found:
+        left = plot.left() + (step + 1) / len(steps) * plot.width() + 4
+        right = left + text_width(text, style.px)
+        if right < plot.right() and not any(left < b + 8 and a - 8 < right for a, b in taken):
+            canvas.halo_text(left, plot.top() + 3, text, style)
+            taken.append((left, right))
+
+
+def _numbers(canvas: Canvas, plot: QRectF, count: int, current: int) -> None:
+    """Ordinals under the bars, from 0; those under the tag of the current step are left out."""
+    style = Style(10, 400, canvas.theme.muted)
+    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 10**6) if count / n <= plot.width() / 70)
+    tag = plot.left() + (current + 0.5) / count * plot.width()
+    for step in [*range(0, count - every // 2, every), count - 1]:
+        x = plot.left() + (step + 0.5) / count * plot.width()
+        half = text_width(str(step), style.px) / 2
+        x = min(max(x, plot.left() + half), plot.right() - half)
+        if abs(x - tag) > half + 16 or current < 0:
+            canvas.text(x, plot.bottom() + 13, f"{step:,}", style, CENTRE)
+
+
+def _current(canvas: Canvas, plot: QRectF, document: Document, view: ViewState) -> None:
+    """An accent frame around the current step and its number in a tag below."""
+    if view.step < 0:
+        return
+    count = len(document.trace.steps)
+    x0 = plot.left() + view.step / count * plot.width()
+    width = max(plot.width() / count, 4.0)
+    frame = QRectF(x0, plot.top() - 1, width, plot.height() + 2).adjusted(-1, -1, 1, 1)
+    canvas.outline(frame, canvas.theme.accent, 2, 2)
+    style = Style(10, 600, canvas.theme.on_accent)
+    text = f"{view.step:,}"
+    half = max(text_width(text, 10, 600) / 2 + 5, 10)
+    centre = min(max(x0 + width / 2, plot.left() + half), plot.right() - half)
+    rect = QRectF(centre - half, plot.bottom() + 2, 2 * half, 13)
+    canvas.outline(rect, canvas.theme.accent, 0, 3, canvas.theme.accent)
+    canvas.text(centre, plot.bottom() + 12.5, text, style, CENTRE)
+
+
+def _results(canvas: Canvas, rect: QRectF, document: Document, view: ViewState) -> None:
+    theme, left = canvas.theme, split(rect).right.left() + 8
+    if not document.has_floor or view.step < 0:
+        return
+    series = document.series
+    memory, weights = int(series.floor_memory_ns[view.step]), int(series.floor_weight_ns[view.step])
+    canvas.text(left, rect.top() + 14, "floor, ms", Style(10, 400, theme.text2))
+    y = rect.top() + 34
+    if memory >= 0:
+        canvas.text(left, y, f"W+KV {memory / 1e6:,.2f}", Style(11, 600, theme.text))
+        y += 15
+    if weights >= 0:
+        canvas.text(left, y, f"W {weights / 1e6:,.2f}", Style(11, 400, theme.text2))
+        y += 15
+    if memory < 0:
+        canvas.text(left, y, f"ops {int(series.floor_ops_ns[view.step]) / 1e6:,.2f}", Style(11, 600, theme.text))

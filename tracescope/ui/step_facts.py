@@ -1,0 +1,131 @@
+"""What the step bar and the headline say about one step: floor parts with their arithmetic, gap, shares. No Qt here."""
+
+from dataclasses import dataclass
+
+from tracescope.core import units
+from tracescope.core.category import KIND_OF_CATEGORY
+from tracescope.core.trace import UNKNOWN
+from tracescope.ui.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class FloorPart:
+    """A solid part of the floor bar: the kind's letter, its ns, and texts from long to short."""
+
+    letter: str
+    ns: int
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GapPart:
+    """A hatched part: the kind's letter (empty: nothing running), ns, and texts from long to short."""
+
+    letter: str
+    title: str
+    ns: int
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """One step in numbers. ``floor_ns`` is None without a bandwidth; the parts then are empty."""
+
+    duration_ns: int
+    floor_ns: int | None
+    parts: tuple[FloorPart, ...]
+    gaps: tuple[GapPart, ...]
+    setting: str
+    """Batch, context and tokens of the step, as far as they are known."""
+    ops_without_floor: int
+
+    @property
+    def gap_ns(self) -> int | None:
+        """Duration less floor; negative when the step was faster than its floor."""
+        return None if self.floor_ns is None else self.duration_ns - self.floor_ns
+
+    @property
+    def share(self) -> float | None:
+        """Floor over duration."""
+        return None if self.floor_ns is None or not self.duration_ns else self.floor_ns / self.duration_ns
+
+
+def step_facts(document: Document, step: int) -> StepFacts:
+    """The facts of one step, computed once."""
+    return document.remembered("facts", step, lambda: _facts(document, step))
+
+
+def _facts(document: Document, step: int) -> StepFacts:
+    taken = document.breakdown(step)
+    floor = taken.floor_ops_ns if document.has_floor else None
+    return StepFacts(
+        duration_ns=taken.duration_ns,
+        floor_ns=floor,
+        parts=_floor_parts(document, step) if floor is not None else (),
+        gaps=_gap_parts(document, step) if floor is not None else (),
+        setting=setting(document, step),
+        ops_without_floor=taken.ops_without_floor,
+    )
+
+
+def _floor_parts(document: Document, step: int) -> tuple[FloorPart, ...]:
+    """Weights, KV reads and the rest of the op floor; together exactly the step's floor."""
+    series, taken = document.series, document.breakdown(step)
+    rate = units.rate(document.basis.bandwidth_bytes_per_s)
+    left = taken.floor_ops_ns
+    parts = []
+    for letter, word, count in (
+        ("W", "weights", int(series.weight_read[step])),
+        ("K", "KV", int(series.kv_read[step])),
+    ):
+        bandwidth = document.basis.bandwidth_bytes_per_s
+        ns = min(left, round(count * 1e9 / bandwidth)) if count > 0 and bandwidth else 0
+        if not ns:
+            continue
+        texts = (
+            f"{word} {units.size(count)} ÷ {rate} = {units.millis(ns)} ms",
+            f"{word} {units.millis(ns)} ms",
+            f"{letter} {units.millis(ns)}",
+            letter,
+        )
+        parts.append(FloorPart(letter, ns, texts))
+        left -= ns
+    if left > 0:
+        known = int(series.weight_read[step]) >= 0 and int(series.kv_read[step]) >= 0
+        word = "other floor" if known else "known floor"
+        parts.append(FloorPart("C", left, (f"{word} {units.millis(left)} ms", units.millis(left))))
+    return tuple(parts)
+
+
+def _gap_parts(document: Document, step: int) -> tuple[GapPart, ...]:
+    parts = []
+    for cause in document.gap_causes(step):
+        letter = KIND_OF_CATEGORY[cause.category].letter if cause.category is not None else ""
+        text = f"{cause.ns / 1e6:.2f}"
+        parts.append(GapPart(letter, cause.title, cause.ns, (f"{letter} {text}", letter) if letter else ()))
+    return tuple(parts)
+
+
+def context_of(document: Document, step: int) -> str:
+    """Tokens of context per request where all have the same number, else their sum; empty where not known."""
+    steps = document.trace.steps
+    total, batch = int(steps.context_tokens[step]), int(steps.batch[step])
+    if total == UNKNOWN:
+        return ""
+    if batch > 0 and total % batch == 0:
+        return f"context {total // batch:,}"
+    return f"context {total:,} tokens in all"
+
+
+def setting(document: Document, step: int) -> str:
+    """Such as ``batch 16 · context 4,096 · one token per request``."""
+    steps = document.trace.steps
+    batch, tokens = int(steps.batch[step]), int(steps.generated_tokens[step])
+    words = [f"batch {batch:,}" if batch >= 0 else "batch unknown"]
+    context = context_of(document, step)
+    if context:
+        words.append(context)
+    if tokens >= 0 and batch > 0:
+        each = "one token per request" if tokens == batch else f"{tokens:,} tokens in this step"
+        words.append(each)
+    return " · ".join(words)
