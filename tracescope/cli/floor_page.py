@@ -103,7 +103,8 @@ def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
     spent, split = floor.energy, floor.energy_split
     if spent is not None and split is not None:
         joules = f"{units.energy(spent.low)} / {units.energy(spent.mid)} / {units.energy(spent.high)}"
-        yield "energy", f"{joules} low/mid/high a step, {spent.level} level, a lower bound (time is the floor's)"
+        rank = ", this rank only" if floor.workload.tensor_parallel > 1 else ""
+        yield "energy", f"{joules} low/mid/high a step, {spent.level} level{rank}, a lower bound (time is the floor's)"
         parts = (
             ("weights", split.weights),
             ("KV", split.kv),
