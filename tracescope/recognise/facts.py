@@ -52,9 +52,10 @@ def describe_steps(
     """Facts of every step and what was concluded. ``context``: tokens cached at the first decode step, by the user."""
     inferred: list[Inference] = []
     kinds = [_kind(marker, seen, i) for i, marker in enumerate(markers)]
-    guessed = sum(marker.kind is None for marker in markers)
+    guessed = [k for k, m in zip(kinds, markers, strict=True) if m.kind is None and k is not StepKind.OTHER]
     if guessed:
-        inferred.append(Inference(f"the kind of {guessed} steps", "one query token a request is decode", 0.8))
+        counts = ", ".join(f"{guessed.count(k):,} {k.label}" for k in dict.fromkeys(guessed))
+        inferred.append(Inference(f"kinds of steps: {counts}", "one query token a request is decode", 0.8))
     decodes = [i for i, kind in enumerate(kinds) if kind is StepKind.DECODE]
     constant = _is_constant(seen.keys[decodes])
     facts = []
@@ -84,8 +85,11 @@ def describe_steps(
 def _kind(marker: Marker, seen: Seen, step: int) -> StepKind:
     if marker.kind is not None:
         return marker.kind
-    if seen.queries[step] >= 0:
-        return StepKind.DECODE if seen.queries[step] == 1 else StepKind.PREFILL
+    if seen.queries[step] == 1:
+        return StepKind.DECODE
+    if seen.queries[step] > 1:
+        # Without a cache that it fills it is no prompt: a forward pass of something else, training perhaps.
+        return StepKind.PREFILL if seen.appends[step] else StepKind.OTHER
     return StepKind.DECODE if seen.appends[step] >= 2 else StepKind.OTHER
 
 

@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from tracescope.core.category import Category, Op
-from tracescope.core.columns import U8
+from tracescope.core.columns import U8, U16, U32
 
 
 class Family(IntEnum):
@@ -166,18 +166,28 @@ PARTS = frozenset({Family.ATTENTION_PART, Family.GEMM_PART, Family.NORM_PART, Fa
 """Families that carry no bytes of their op unless shapes say so."""
 
 
+MODEL_PARTS = frozenset(
+    {Family.APPEND, Family.ATTENTION, Family.EXPERTS, Family.ROPE, Family.NORM, Family.GEMM, Family.EMBED}
+)
+"""Families that only a running forward pass has: from the first of them on, the step has begun."""
+
+
 def family_of(name: str, rules: Sequence[Rule] = KERNEL_RULES) -> Family:
     """The family of one name; ``Family.NONE`` where no rule matches."""
     index = _first_match(name, _compiled(rules))
     return rules[index].family if index >= 0 else Family.NONE
 
 
-def classify(names: Sequence[str], rules: Sequence[Rule]) -> tuple[U8, np.ndarray[tuple[int], np.dtype[np.uint16]]]:
-    """Family and further roles (bitmask) of each name; u8[names], u16[names]. Work is per distinct name."""
+def classify(names: Sequence[str], used: U32, rules: Sequence[Rule]) -> tuple[U8, U16]:
+    """Family and further roles (bitmask) of ``names``; u8[names], u16[names].
+
+    Only the indices in ``used`` are looked at, once each: a file with Python stacks has far more names than kernels.
+    """
     compiled = _compiled(rules)
     family = np.zeros(len(names), np.uint8)
     roles = np.zeros(len(names), np.uint16)
-    for i, name in enumerate(names):
+    for i in np.unique(used).tolist():
+        name = names[i]
         index = _first_match(name, compiled)
         if index >= 0:
             family[i] = rules[index].family

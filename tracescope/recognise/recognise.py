@@ -16,11 +16,11 @@ from tracescope.core.report import ImportReport, Inference
 from tracescope.core.trace import Dependencies, Device, EventTable, StepTable, Trace, TraceMeta
 from tracescope.recognise.dependencies import find_dependencies
 from tracescope.recognise.facts import Seen, describe_steps, look_at_steps
-from tracescope.recognise.kernel_rules import Family
+from tracescope.recognise.kernel_rules import MODEL_PARTS, Family
 from tracescope.recognise.launches import Launches, enclosing, find_launches
 from tracescope.recognise.layers import module_layers
 from tracescope.recognise.model_work import ModelWork
-from tracescope.recognise.reading import Reading, read_units
+from tracescope.recognise.reading import Reading, plural, read_units
 from tracescope.recognise.shapes import ShapeKind
 from tracescope.recognise.steps import find_warm_up, step_extents
 from tracescope.recognise.tracks import Place, TrackPlan, plan_tracks
@@ -96,7 +96,7 @@ def recognise(
         ),
     )
     return Trace(
-        meta=_meta(raw, report, model=model, hardware=hardware, basis=basis, base=base, has_steps=bool(len(table))),
+        meta=_meta(raw, report, model=model, hardware=hardware, basis=basis, base=base, steps=table),
         tracks=plan.tracks,
         lanes=laid.lanes,
         events=events,
@@ -118,14 +118,17 @@ def _mark_token_selection(raw: RawTrace, plan: TrackPlan, units: Units, host_row
 
 def _place_steps(raw: RawTrace, units: Units, found: Windows, of_unit: I32) -> _Steps:
     e = raw.events
-    extents = step_extents(of_unit, e.start[units.row], e.start[units.row] + e.duration[units.row], len(found.windows))
-    used = np.flatnonzero(extents.end >= 0) if len(found.windows) else np.empty(0, np.int64)
+    start = e.start[units.row]
+    works = np.isin(units.family, list(MODEL_PARTS))
+    extents = step_extents(of_unit, start, start + e.duration[units.row], works, len(found.windows))
     used = np.flatnonzero(np.bincount(of_unit[of_unit >= 0], minlength=len(found.windows)) > 0)
     used = used[np.argsort(extents.start[used], kind="stable")]
     position = np.full(len(found.windows) + 1, -1, np.int32)
     position[used] = np.arange(len(used))
     empty = len(found.windows) - len(used)
-    notes = [Inference(f"{empty} step markers without a device event are no steps", "steps by launch", 0.9)]
+    notes = [
+        Inference(f"{plural(empty, 'step marker')} launched nothing and counts as no step", "steps by launch", 0.9)
+    ]
     return _Steps(
         tuple(found.windows[i] for i in used.tolist()),
         position[of_unit],
@@ -262,8 +265,9 @@ def _graph_notes(raw: RawTrace, launches: Launches, units: Units, steps: _Steps)
     spans = np.sort((last - first)[large])
     kernels = int(np.median(counts[large]))
     spread = f"{int(spans[0]):,} ns" if len(spans) == 1 else f"{int(spans[0]):,} to {int(spans[-1]):,} ns"
-    what = f"{len(large)} graph launches of {kernels} kernels, {spread} from first to last kernel"
-    return [Inference(what.replace("1 graph launches", "1 graph launch"), "graph by shared launch", 0.99)]
+    launched = f"{len(large):,} graph launch" + ("" if len(large) == 1 else "es")
+    what = f"{launched} of {kernels:,} kernels, {spread} from first to last kernel"
+    return [Inference(what, "graph by shared launch", 0.99)]
 
 
 def _model_notes(model: ModelSpec | None, reading: Reading) -> list[Inference]:
@@ -290,13 +294,14 @@ def _meta(
     hardware: HardwareSpec | None,
     basis: Basis | None,
     base: int,
-    has_steps: bool,
+    steps: StepTable,
 ) -> TraceMeta:
     names = {d.device: d.name for d in raw.devices}
     used = dict.fromkeys((t.device, t.rank) for t in raw.tracks if t.is_device)
     # The header's ids need not be those of the rows: a header with one device names every device of the file.
     only = raw.devices[0].name if len(raw.devices) == 1 else ""
-    notes = () if has_steps else ("no decode step was recognised: this is a plain timeline",)
+    shown = "its steps are shown as they were marked" if len(steps) else "this is a plain timeline"
+    notes = () if steps.decode.any() else (f"no decode step was recognised: {shown}",)
     return TraceMeta(
         created_by=f"tracescope {__version__}",
         source=raw.source,

@@ -224,11 +224,8 @@ def _norm(name: str, dims: list[list[int]], sizes: Sequence[int | None]) -> OpSh
         # The last operator of a norm that is written out: a vector of weights times the rows.
         for one, other in ((0, 1), (1, 0)):
             if len(dims) == 2 and len(dims[one]) == 1 and len(dims[other]) >= 2 and dims[other][-1] == dims[one][0]:
-                return OpShape(ShapeKind.NORM, weight=_times(dims[one][0], sizes[one]))
+                return OpShape(ShapeKind.NORM, weight=_times(dims[one][0], sizes[one]), flops=0)
         return None
     weights = [(d, s) for d, s in zip(dims[1:], sizes[1:], strict=False) if len(d) == 1 and dims[0][-1:] == d]
-    if not weights:
-        return OpShape(ShapeKind.NORM)
-    return OpShape(
-        ShapeKind.NORM, weight=sum(_times(d[0], s) for d, s in weights) if all(s for _, s in weights) else -1
-    )
+    known = all(size for _, size in weights)
+    return OpShape(ShapeKind.NORM, weight=sum(_times(d[0], s) for d, s in weights) if known else -1, flops=0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.core.category import StepKind
-from tracescope.core.columns import I32, I64
+from tracescope.core.columns import I32, I64, Bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,12 +21,12 @@ class Extents:
     wait: I64
 
 
-def step_extents(step: I32, start: I64, end: I64, steps: int) -> Extents:
-    """Extents of ``steps`` steps from their events' ``step``, ``start`` and ``end``.
+def step_extents(step: I32, start: I64, end: I64, works: Bool, steps: int) -> Extents:
+    """Extents of ``steps`` steps from their events' ``step``, ``start`` and ``end``; ``works``: part of the model.
 
-    A leading cluster is left out when the idle gap behind it is longer than half of what remains and it did less than
-    what remains: the device waited for the host there, the step had not begun. Steps without events get start = end
-    = -1.
+    A leading cluster is left out when the idle gap behind it is longer than half of what remains: the device waited
+    for the host there. A cluster leads only while no part of the model has run and most of the work is still to come;
+    a host that stalls in the middle of a step is inside it. Steps without events get start = end = -1.
     """
     keep = np.flatnonzero(step >= 0)
     order = keep[np.lexsort((end[keep], start[keep], step[keep]))]
@@ -52,7 +52,8 @@ def step_extents(step: I32, start: I64, end: I64, steps: int) -> Extents:
     done = np.concatenate([[0], np.cumsum(stop - begin)])
     before = done[:-1] - done[low[s]]
     after = done[high[s]] - done[:-1]
-    begins = (gap * 2 > last[s] - begin) & (before < after) & (gap > 0)
+    worked = np.concatenate([[0], np.cumsum(works[order])])
+    begins = (gap * 2 > last[s] - begin) & (before < after) & (gap > 0) & (worked[:-1] == worked[low[s]])
     for i in np.flatnonzero(begins).tolist():
         first[s[i]] = begin[i]
         wait[s[i]] = gap[i]

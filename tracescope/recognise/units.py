@@ -78,7 +78,7 @@ def device_units(raw: RawTrace, plan: TrackPlan, launches: Launches) -> Units:
     e = raw.events
     row = np.flatnonzero(plan.at(Place.DEVICE))
     row = row[np.argsort(e.start[row], kind="stable")]
-    family_of_name, roles_of_name = classify(raw.names, KERNEL_RULES)
+    family_of_name, roles_of_name = classify(raw.names, e.name[row], KERNEL_RULES)
     family = family_of_name[e.name[row]]
     roles = roles_of_name[e.name[row]]
     leaf = np.array([n in GEMM_LEAVES or is_attention(n) or is_shaped(n) for n in raw.names] or [False])
@@ -149,7 +149,7 @@ def operator_units(raw: RawTrace, plan: TrackPlan) -> Units:
     rows = np.flatnonzero(plan.at(Place.OPERATOR))
     rows = rows[np.lexsort((-e.duration[rows], e.start[rows], e.track[rows]))]
     read = _shapes_of(raw, rows)
-    family_of_name, roles_of_name = classify(raw.names, OPERATOR_RULES)
+    family_of_name, roles_of_name = classify(raw.names, e.name[rows], OPERATOR_RULES)
     family = family_of_name[e.name[rows]]
     kind = _kinds(read.shapes, read.of_row)
     name_is = {n: i for i, n in enumerate(raw.names)}

@@ -222,16 +222,19 @@ def _scaled(amount: int, rows: int) -> int:
 
 def _unknown(op: Op, category: Category) -> WorkRow:
     """A recognised op whose bytes nobody gave: -1 where it moves that kind, 0 where it does not."""
+    # FLOPs are counted for matrix products and attention only; everything else has none by definition.
     if op in BYTELESS_OPS and category is not Category.WEIGHT_READ:
-        return WorkRow()
+        return WorkRow(flops=0)
     if op is Op.EMBED:
-        return WorkRow(embedding_gather=UNKNOWN)
-    if op is Op.NORM or category is Category.WEIGHT_READ:
+        return WorkRow(embedding_gather=UNKNOWN, flops=0)
+    if op is Op.NORM:
+        return WorkRow(weight_read=UNKNOWN, flops=0)
+    if category is Category.WEIGHT_READ:
         return WorkRow(weight_read=UNKNOWN)
     if category is Category.KV_READ:
         return WorkRow(kv_read=UNKNOWN)
     if category is Category.KV_APPEND:
-        return WorkRow(kv_append=UNKNOWN)
+        return WorkRow(kv_append=UNKNOWN, flops=0)
     if category is Category.COMMUNICATION:
-        return WorkRow(link=UNKNOWN)
+        return WorkRow(link=UNKNOWN, flops=0)
     return NOTHING_KNOWN
