@@ -1,0 +1,139 @@
+"""Opening and saving anything, what prices it, and the import command with its exit codes."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracescope.cli.app import run
+from tracescope.core.errors import TraceError
+from tracescope.load import ImportOptions, basis_of, import_file, open_trace, save_trace
+from tracescope.models import load_hardware, load_model
+
+KERNEL = {"ph": "X", "cat": "kernel", "name": "nvjet_tst", "pid": 0, "tid": 7, "ts": 10.5, "dur": 2.25}
+
+
+def write(path: Path, events: list[object], device: str = "", cut: int = 0) -> Path:
+    properties = [{"id": 0, "name": device}] if device else []
+    text = json.dumps({"schemaVersion": 1, "deviceProperties": properties, "traceEvents": events})
+    path.write_text(text[: len(text) - cut] if cut else text)
+    return path
+
+
+def test_a_saved_import_opens_as_the_same_trace_with_a_pyramid(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.json", [KERNEL, {**KERNEL, "ts": 20.0}], "NVIDIA H100 80GB HBM3")
+    trace = import_file(source)
+    save_trace(tmp_path / "a.tscope.h5", trace)
+    opened = open_trace(tmp_path / "a.tscope.h5")
+    assert opened.pyramid is not None
+    assert opened.trace.meta == trace.meta
+    for column in ("start", "duration", "category", "work", "step"):
+        assert np.array_equal(getattr(opened.trace.events, column), getattr(trace.events, column))
+    assert opened.trace.meta.source.name == "a.json"
+    assert opened.trace.meta.source.bytes == source.stat().st_size
+    assert len(opened.trace.meta.source.sha256) == 64
+
+
+def test_the_device_name_chooses_the_machine_and_the_user_overrides_it(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.json", [KERNEL], "NVIDIA H100 80GB HBM3")
+    opened = open_trace(source)
+    assert (opened.basis.hardware or load_hardware("l4")).name == "h100-sxm"
+    assert opened.basis.bandwidth_source == "datasheet"
+    other = open_trace(source, ImportOptions(hardware=load_hardware("mi300x"), bandwidth="3.0TB/s"))
+    assert other.basis.bandwidth_bytes_per_s == 3_000_000_000_000
+    assert other.basis.bandwidth_source == "user"
+    assert other.trace.meta.bandwidth_source == "user"
+
+
+def test_a_file_without_a_known_device_has_no_bandwidth(tmp_path: Path) -> None:
+    basis = open_trace(write(tmp_path / "a.json", [KERNEL], "Unheard-of Accelerator")).basis
+    assert (basis.hardware, basis.bandwidth_bytes_per_s, basis.bandwidth_source) == (None, None, "unknown")
+
+
+def test_a_stored_bandwidth_stays_and_options_price_anew(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.json", [KERNEL], "NVIDIA H100 80GB HBM3")
+    save_trace(tmp_path / "a.tscope.h5", import_file(source, ImportOptions(bandwidth="2TB/s")))
+    opened = open_trace(tmp_path / "a.tscope.h5")
+    assert (opened.basis.bandwidth_bytes_per_s, opened.basis.bandwidth_source) == (2_000_000_000_000, "user")
+    again = basis_of(opened.trace.meta, ImportOptions(bandwidth="datasheet"))
+    assert (again.bandwidth_bytes_per_s, again.bandwidth_source) == (3_350_000_000_000, "datasheet")
+
+
+def test_what_is_no_trace_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello")
+    for name in ("a.txt", "absent.json"):
+        with pytest.raises(TraceError, match=name):
+            open_trace(tmp_path / name)
+
+
+def test_progress_counts_up_to_the_size_of_the_file(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.json", [KERNEL] * 20_000)
+    seen: list[tuple[int, int]] = []
+    import_file(source, progress=lambda done, total: seen.append((done, total)))
+    assert seen
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert {total for _, total in seen} == {source.stat().st_size}
+    assert all(done <= total for done, total in seen)
+
+
+def test_the_command_says_what_it_saw_and_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write(tmp_path / "a.json", [KERNEL, {**KERNEL, "ts": 20.0}])
+    assert run(["import", str(source), "-o", str(tmp_path / "out.tscope.h5")]) == 0
+    out, err = capsys.readouterr()
+    assert "seen 2 = imported 2 + dropped 0" in out
+    assert "no decode step was recognised" in out
+    assert err == ""
+    assert len(open_trace(tmp_path / "out.tscope.h5").trace.events) == 2
+
+
+def test_losses_end_with_3_and_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write(tmp_path / "a.json", [KERNEL, {"ph": "E", "pid": 1, "tid": 1, "ts": 3}])
+    assert run(["import", str(source), "-o", str(tmp_path / "out.tscope.h5")]) == 3
+    assert "1 of 2 elements left out: 1 misplaced_end" in capsys.readouterr().err
+    assert (tmp_path / "out.tscope.h5").exists()
+
+
+def test_a_cut_file_ends_with_3_unless_that_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write(tmp_path / "a.json", [KERNEL] * 50, cut=2)
+    command = ["import", str(source), "-o", str(tmp_path / "out.tscope.h5")]
+    assert run(command) == 3
+    assert "cut short at byte" in capsys.readouterr().err
+    assert run([*command, "--allow-truncated"]) == 0
+    assert open_trace(tmp_path / "out.tscope.h5").trace.meta.report.truncated_at_byte is not None
+
+
+def test_usage_errors_and_refusals_end_with_2_in_at_most_three_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write(tmp_path / "a.json", [KERNEL])
+    out = ["-o", str(tmp_path / "out.tscope.h5")]
+    save_trace(tmp_path / "a.tscope.h5", import_file(source))
+    for arguments in (
+        [str(source)],
+        [str(tmp_path / "absent.json"), *out],
+        [str(source), *out, "--weights", "int8"],
+        [str(source), *out, "--model", "no-such-model"],
+        [str(source), *out, "--bandwidth", "fast"],
+        [str(tmp_path / "a.tscope.h5"), *out],
+    ):
+        assert run(["import", *arguments]) == 2
+        message = capsys.readouterr().err
+        assert 1 <= len(message.splitlines()) <= 3, message
+
+
+def test_progress_as_json_lines_ends_with_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "a.json.gz"
+    source.write_bytes(gzip.compress(json.dumps({"traceEvents": [KERNEL] * 3}).encode()))
+    assert run(["import", str(source), "-o", str(tmp_path / "o.tscope.h5"), "--progress", "json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["stage"] for line in lines][-2:] == ["save", "done"]
+    assert all(set(line) == {"stage", "done", "total"} for line in lines)
+
+
+def test_an_import_is_the_same_file_twice(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.json", [KERNEL, {**KERNEL, "ts": 11.0, "name": "other"}])
+    for name in ("one", "two"):
+        save_trace(tmp_path / f"{name}.tscope.h5", import_file(source, ImportOptions(model=load_model("qwen3-8b"))))
+    assert (tmp_path / "one.tscope.h5").read_bytes() == (tmp_path / "two.tscope.h5").read_bytes()
