@@ -1,11 +1,12 @@
 """Recorded tensor shapes: the bytes and FLOPs of one operator, read from its arguments."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
 from typing import Any
+
+import msgspec
 
 
 class ShapeKind(IntEnum):
@@ -95,8 +96,8 @@ def read_shape(name: str, detail: str) -> OpShape | None:
     if not detail or not is_shaped(name):
         return None
     try:
-        recorded = json.loads(detail)
-    except ValueError:
+        recorded = msgspec.json.decode(detail)
+    except msgspec.DecodeError:
         return None
     if not isinstance(recorded, dict):
         return None
