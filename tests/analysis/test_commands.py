@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from tracescope.cli.app import run
+from tracescope.cli.durations import parse_ns
+from tracescope.core.errors import TraceError
 
 KEYS = {
     "info": {
@@ -264,3 +266,28 @@ def test_the_vllm_step_without_a_model_keeps_unknown_bytes_null(
     assert step["ops_without_floor"] > 0
     info = ask("info", file)
     assert (info["layers"], sum(c["events"] for c in info["categories"].values())) == (24, 434)
+
+
+def test_progress_of_an_import_is_json_lines_on_stderr_where_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = chrome(tmp_path / "a.json", {"ph": "X", "name": "work", "pid": 1, "tid": 1, "ts": 1, "dur": 2})
+    assert run(["info", str(source), "--progress", "json", "--json"]) == 0
+    out = capsys.readouterr()
+    lines = [json.loads(line) for line in out.err.splitlines()]
+    assert lines
+    assert all(line["done"] <= line["total"] == source.stat().st_size for line in lines)
+    assert json.loads(out.out)["events"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"), [("50ms", 50_000_000), ("3.1 µs", 3_100), ("7", 7), ("2s", 2 * 10**9), ("0.5ns", 0)]
+)
+def test_times_are_read_with_their_unit(text: str, ns: int) -> None:
+    assert parse_ns(text) == ns
+
+
+@pytest.mark.parametrize("text", ["", "ms", "-5ms", "5 hours", "1e3", "9" * 18 + "s"])
+def test_what_is_not_a_time_is_refused(text: str) -> None:
+    with pytest.raises(TraceError, match="is not a time"):
+        parse_ns(text)

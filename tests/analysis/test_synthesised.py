@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tracescope.analysis.breakdown import break_down
 from tracescope.analysis.check import check
@@ -87,3 +89,24 @@ def test_a_deadline_marks_the_steps_that_miss_it() -> None:
     table = steps_table(trace, H100, deadline_ns=int(trace.steps.duration[1]))
     assert [r["late"] for r in table.rows()] == [False, False, True]
     assert table.summary["late_steps"] == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    hidden=st.integers(1, 40).map(lambda n: 64 * n),
+    layers=st.integers(1, 3),
+    bandwidth=st.integers(10**9, 10**13),
+    peak=st.one_of(st.none(), st.integers(10**11, 10**15)),
+    batch=st.integers(1, 64),
+    context=st.integers(0, 5_000),
+)
+def test_whatever_the_model_and_machine_an_ideal_trace_is_on_its_floor(
+    *, hidden: int, layers: int, bandwidth: int, peak: int | None, batch: int, context: int
+) -> None:
+    model = ModelSpec("any", "test", hidden, layers, hidden // 64, 1, 64, 3 * hidden + 1, 1_003, tied=True)
+    basis = Basis(bandwidth_bytes_per_s=bandwidth, bandwidth_source="user", peak_flops_per_s=peak)
+    trace = synthesize(model, basis, Workload(batch, context), steps=2)
+    series = step_series(trace, basis)
+    assert np.abs(series.duration - series.floor_ops_ns).max() <= 1
+    assert (series.floor_memory_ns <= series.duration + 1).all()
+    assert check(trace, basis).findings == ()

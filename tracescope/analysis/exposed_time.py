@@ -183,23 +183,23 @@ def _earlier_end(rows: StepRows) -> I64:
 
 
 def _innermost_first(trace: Trace, rows: StepRows) -> I64:
-    """Exposed time of nested operators: a sweep over the instants at which anything starts or ends."""
-    cuts = np.unique(np.concatenate([rows.start, rows.end]))
+    """Exposed time of nested operators: who runs between one start or end of anything and the next."""
+    cuts, cell = np.unique(np.concatenate([rows.start, rows.end]), return_inverse=True)
+    first, cells = cell[: len(rows)], cell[len(rows) :] - cell[: len(rows)]
     nobody = len(rows)
     owner = np.full(len(cuts), nobody)
     lane_of_row = trace.event_lane[rows.ids]
-    lanes = np.unique(lane_of_row)
+    by_lane = np.argsort(lane_of_row, kind="stable")
+    lanes, at = np.unique(lane_of_row[by_lane], return_index=True)
+    members = np.split(by_lane, at[1:])
     track = trace.lanes.track[lanes]
     for t in np.unique(track).tolist():
         innermost = np.full(len(cuts), nobody)
-        for lane in lanes[track == t].tolist():  # by depth: a deeper event takes the instant from its container
-            row = np.flatnonzero(lane_of_row == lane)
-            at = np.searchsorted(rows.start[row], cuts, side="right") - 1
-            covering = (at >= 0) & (rows.end[row][at] > cuts)
-            innermost[covering] = row[at[covering]]
-        owner = np.minimum(owner, innermost)  # rows are in order of start
-    length = np.diff(cuts, append=cuts[-1:])
+        for lane in np.flatnonzero(track == t).tolist():  # by depth: a deeper event paints over its container
+            row = members[lane]
+            innermost[_ranges(first[row], cells[row])] = np.repeat(row, cells[row])
+        np.minimum(owner, innermost, out=owner)  # rows are in order of start
     exposed = np.zeros(nobody + 1, np.int64)
-    np.add.at(exposed, owner, length)
+    np.add.at(exposed, owner, np.diff(cuts, append=cuts[-1:]))
     shares: I64 = exposed[:nobody]
     return shares
