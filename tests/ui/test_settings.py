@@ -16,6 +16,7 @@ def test_a_round_trip_keeps_every_field(tmp_path: Path) -> None:
         wheel_zooms=False,
         folder="/somewhere",
         export_scale=3,
+        overlays=("floor",),
         replay_speed=10_000,
         recent=(Recent("/a.tscope.h5", 1, 2, 0.5, "2030-01-02T03:04"), Recent("/b.json")),
         synth=SynthForm("m", "h", 2, 3, 4, "ideal"),

@@ -46,6 +46,8 @@ class Settings:
     """Whether the wheel over the graph zooms (Ctrl+wheel always does) or scrolls the tracks."""
     folder: str = ""
     export_scale: int = 2
+    overlays: tuple[str, ...] = ("path", "floor", "energy")
+    """What was shown last; the next trace opens with the same."""
     replay_speed: int = 1_000_000
     """Trace nanoseconds that pass in one second of replay."""
     recent: tuple[Recent, ...] = ()

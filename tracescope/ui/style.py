@@ -1,5 +1,7 @@
 """The style sheet of the widgets, made from the palette that the pictures use."""
 
+from pathlib import Path
+
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 
 from tracescope.ui.theme import Theme, mixed
@@ -49,6 +51,8 @@ def resolved(choice: str) -> str:
 def style_sheet(t: Theme) -> str:
     """The style sheet of a theme. Sizes are those of the design; colours come from the palette alone."""
     off = disabled_colour(t)
+    # A style sheet takes pictures from files only; forward slashes on every system.
+    arrows = (Path(__file__).parent / "arrows" / t.name).as_posix()
     return f"""
 QMainWindow, QDialog {{ background: {t.window}; }}
 QMainWindow::separator {{ background: {t.window}; width: 4px; height: 4px; }}
@@ -62,7 +66,7 @@ QMenu::item:disabled {{ color: {off}; }}
 QMenu::separator {{ height: 1px; background: {t.grid}; margin: 4px 0; }}
 QToolBar {{ background: {t.head}; border: 0; border-bottom: 1px solid {t.border}; border-top: 1px solid {t.grid};
   spacing: 2px; padding: 0 8px; }}
-QToolBar::separator {{ background: {t.border}; width: 1px; margin: 6px 5px; }}
+QToolBar::separator {{ background: {t.border}; width: 1px; margin: 4px 6px; }}
 QToolButton {{ color: {t.text}; border: 0; border-radius: 4px; padding: 2px 6px; min-height: 22px;
   border-bottom: 2px solid transparent; }}
 QToolButton:hover {{ background: {t.hover}; }}
@@ -84,6 +88,17 @@ QComboBox:focus, QSpinBox:focus, QLineEdit:focus {{ border: 2px solid {t.accent}
 QComboBox:disabled, QSpinBox:disabled, QLineEdit:disabled {{ color: {off}; background: {t.head};
   border-color: {t.grid}; }}
 QLineEdit[invalid="true"] {{ border: 2px solid {t.warning_text}; }}
+QComboBox::drop-down {{ border: 0; width: 20px; }}
+QComboBox::down-arrow {{ image: url("{arrows}-down.svg"); width: 10px; height: 10px; }}
+QSpinBox::up-button, QSpinBox::down-button {{ border: 0; width: 18px; background: transparent; }}
+QSpinBox::up-arrow {{ image: url("{arrows}-up.svg"); width: 10px; height: 10px; }}
+QSpinBox::down-arrow {{ image: url("{arrows}-down.svg"); width: 10px; height: 10px; }}
+QCheckBox {{ color: {t.text2}; spacing: 6px; }}
+QCheckBox::indicator {{ width: 12px; height: 12px; border: 1px solid {t.border}; border-radius: 2px;
+  background: {t.field}; }}
+QCheckBox::indicator:checked {{ background: {t.accent}; border-color: {t.accent}; }}
+QCheckBox:focus {{ color: {t.text}; }}
+QCheckBox::indicator:focus {{ border: 2px solid {t.accent}; }}
 QComboBox QAbstractItemView {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border};
   selection-background-color: {t.selected}; selection-color: {t.text}; outline: 0; }}
 QPushButton {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; border-radius: 4px;
@@ -112,6 +127,7 @@ QHeaderView::section {{ background: {t.panel}; color: {t.text2}; border: 0; bord
   padding: 2px 6px; }}
 QScrollBar:vertical {{ background: {t.panel}; width: 10px; margin: 0; }}
 QScrollBar:horizontal {{ background: {t.panel}; height: 10px; margin: 0; }}
+QScrollBar#tracks {{ width: 6px; }}
 QScrollBar::handle {{ background: {t.border}; border-radius: 4px; min-height: 24px; min-width: 24px; margin: 1px; }}
 QScrollBar::handle:hover {{ background: {t.muted}; }}
 QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
@@ -128,6 +144,7 @@ QWidget#panel, QWidget#welcome {{ background: {t.panel}; }}
 QFrame#card {{ background: {t.panel}; border: 1px solid {t.border}; border-radius: 6px; }}
 QFrame#drop {{ background: {t.panel}; border: 2px dashed {t.border}; border-radius: 4px; }}
 QFrame#drop[target="true"] {{ border-color: {t.accent}; background: {t.wedge}; }}
+QFrame#tick {{ background: {t.border}; border: 0; }}
 QFrame#rule {{ background: {t.grid}; border: 0; max-height: 1px; }}
 QToolTip {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; padding: 4px 6px; }}
 """

@@ -1,0 +1,271 @@
+"""Opens, imports, synthesizes, reprices and saves traces, and tells the session what is open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+import tracescope
+from tracescope.core.errors import TraceError
+from tracescope.core.model import Workload
+from tracescope.io import native
+from tracescope.load import ImportOptions, open_trace, save_trace
+from tracescope.models import load_hardware, load_model, make_basis
+from tracescope.synth.decode import synthesize
+from tracescope.ui.document import Document
+from tracescope.ui.import_job import ImportJob
+from tracescope.ui.jobs import Cancelled, Jobs
+from tracescope.ui.messages import Message, Messages
+from tracescope.ui.session import Session
+from tracescope.ui.settings import Recent, SettingsStore, SynthForm
+
+KIND = "open"
+"""The job kind of everything that replaces the document: the latest wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the open document came from. ``model`` and ``hardware`` are the presets given at import, else empty."""
+
+    path: Path | None = None
+    foreign: bool = False
+    model: str = ""
+    hardware: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """What is being opened; ``total`` is 0 while the amount of work is not known."""
+
+    title: str
+    done: int = 0
+    total: int = 0
+
+
+def sample_folder() -> Path | None:
+    """The folder of sample traces: inside the installed package, or beside it in a checkout."""
+    package = Path(tracescope.__file__).parent
+    for folder in (package / "sample_traces", package.parent / "sample_traces"):
+        if any(folder.glob("*.tscope.h5")):
+            return folder
+    return None
+
+
+def sample_paths() -> list[Path]:
+    """The sample traces, by name."""
+    folder = sample_folder()
+    return sorted(folder.glob("*.tscope.h5")) if folder else []
+
+
+class Opener(QObject):
+    """Everything that changes which document is open. The old one stays until the new one is whole."""
+
+    loading_changed = Signal()
+    origin_changed = Signal()
+
+    def __init__(self, session: Session, messages: Messages, jobs: Jobs, settings: SettingsStore) -> None:
+        super().__init__()
+        self._session = session
+        self._messages = messages
+        self._jobs = jobs
+        self._settings = settings
+        self._import: ImportJob | None = None
+        self.loading: Loading | None = None
+        self.origin = Origin()
+        self._opening = Origin()
+
+    def open(self, path: Path, *, model: str = "", hardware: str = "") -> None:
+        """Open any file. A foreign one is imported by a child process first; ``model`` and ``hardware`` are presets."""
+        self._stop()
+        path = path.absolute()
+        self._opening = Origin(path, model=model, hardware=hardware, title=path.name)
+        self._set_loading(Loading(f"Opening {path.name}"))
+
+        def work(_cancelled: Cancelled) -> Document | None:
+            if path.is_dir():
+                raise TraceError(f"{path.name} is a folder.", action="Open a file in it.")
+            if not path.exists():
+                raise TraceError(f"{path.name} does not exist.", action="Check the path.")
+            return document_from(path) if native.is_native(path) else None
+
+        self._jobs.start(KIND, work, self._opened_or_foreign, self._fail)
+
+    def open_several(self, paths: Sequence[Path]) -> None:
+        """Open the first of ``paths``."""
+        if len(paths) > 1:
+            text = f"Only {paths[0].name} is opened."
+            self._messages.post(Message(text, "One trace is shown at a time.", warning=False))
+        if paths:
+            self.open(paths[0])
+
+    def reimport(self, model: str, hardware: str) -> None:
+        """Import the open foreign file again, with a model and a machine (preset names, empty where unknown)."""
+        if self.origin.path is not None:
+            self.open(self.origin.path, model=model, hardware=hardware)
+
+    def synthesize(self, form: SynthForm) -> None:
+        """Make a run from a model and a machine and open it."""
+        self._stop()
+        title = f"{form.model} on {form.hardware}, batch {form.batch}, context {form.context:,}"
+        self._opening = Origin(title=title)
+        self._set_loading(Loading("Synthesizing"))
+        self._settings.change(synth=form)
+
+        def work(_cancelled: Cancelled) -> Document:
+            model, basis = load_model(form.model), make_basis(load_hardware(form.hardware))
+            workload = Workload(batch=form.batch, context=form.context)
+            trace = synthesize(model, basis, workload, steps=form.steps, profile=form.profile)
+            return prepared(Document(trace, basis, Path(title)))
+
+        self._jobs.start(KIND, work, self._opened, self._fail)
+
+    def reprice(self, bandwidth: str) -> bool:
+        """Price the open trace with ``datasheet``, ``sustained`` or an amount (``3.0 TB/s``); False if refused."""
+        document, view = self._session.document, self._session.view
+        if document is None or view is None:
+            return False
+        try:
+            basis = make_basis(document.basis.hardware, bandwidth, document.basis.compute_dtype)
+        except TraceError as error:
+            self._messages.refuse(error)
+            return False
+        if basis != document.basis:
+            repriced = Document(document.trace, basis, document.path)
+            self._session.set_document(repriced, view, keep_history=True)
+        return True
+
+    def save(self, path: Path) -> None:
+        """Write the open trace as a native file, in a thread."""
+        document = self._session.document
+        if document is None:
+            return
+        trace = document.trace
+
+        def saved(_result: object) -> None:
+            if self._session.document is not None and self._session.document.trace is trace:
+                self._set_origin(replace(self.origin, path=path, foreign=False, title=path.name))
+                self._remember()
+            self._messages.post(Message(f"Saved {path.name}.", warning=False))
+
+        self._jobs.start("save", lambda _cancelled: save_trace(path, trace), saved, self._messages.refuse)
+
+    def close_document(self) -> None:
+        """Show the welcome panel again."""
+        self._stop()
+        self._set_origin(Origin())
+        self._session.set_document(None)
+
+    def cancel(self) -> bool:
+        """Stop what is being opened; False where nothing was."""
+        if self.loading is None:
+            return False
+        self._stop()
+        self._set_loading(None)
+        return True
+
+    def close(self) -> None:
+        """Kill a running import and wait for its end."""
+        self._stop()
+
+    def _stop(self) -> None:
+        self._jobs.cancel(KIND)
+        if self._import is not None:
+            self._import.cancel()
+            self._import.deleteLater()
+            self._import = None
+
+    def _opened_or_foreign(self, document: Document | None) -> None:
+        if document is not None:
+            self._opened(document)
+            return
+        source = self._opening.path
+        if source is None:
+            return
+        self._opening = replace(self._opening, foreign=True)
+        words = []
+        if self._opening.model:
+            words += ["--model", self._opening.model]
+        if self._opening.hardware:
+            words += ["--hardware", self._opening.hardware]
+        self._import = ImportJob(source, words, self)
+        self._import.progressed.connect(self._progress)
+        self._import.imported.connect(self._imported)
+        self._import.failed.connect(self._fail)
+        self._set_loading(Loading(f"Importing {source.name}"))
+        self._import.start()
+
+    def _imported(self, path: Path) -> None:
+        self._set_loading(Loading(f"Opening {self._opening.title}"))
+        source = self._opening.path
+        self._jobs.start(KIND, lambda _cancelled: document_from(path, source), self._opened, self._fail)
+
+    def _progress(self, done: int, total: int) -> None:
+        if self.loading is not None:
+            self._set_loading(replace(self.loading, done=done, total=total))
+
+    def _opened(self, document: Document) -> None:
+        self._set_loading(None)
+        self._set_origin(self._opening)
+        view = document.initial_view().with_(overlays=frozenset(self._settings.value.overlays))
+        self._session.set_document(document, view)
+        self._remember()
+        if not len(document.trace.steps):
+            text = "No decode step was recognised: the trace is shown as a plain timeline."
+            self._messages.post(Message(text, warning=False))
+
+    def _fail(self, error: TraceError) -> None:
+        self._set_loading(None)
+        self._messages.refuse(error)
+
+    def _set_loading(self, loading: Loading | None) -> None:
+        if loading != self.loading:
+            self.loading = loading
+            self.loading_changed.emit()
+
+    def _set_origin(self, origin: Origin) -> None:
+        if origin != self.origin:
+            self.origin = origin
+            self.origin_changed.emit()
+
+    def _remember(self) -> None:
+        document, path = self._session.document, self.origin.path
+        if document is None or path is None or path.parent == sample_folder():
+            return
+        self._settings.remember(
+            Recent(
+                path=str(path),
+                steps=len(document.trace.steps),
+                events=len(document.trace.events),
+                floor_share=floor_share(document),
+                opened=datetime.now().isoformat(timespec="minutes"),
+            )
+        )
+
+
+def document_from(path: Path, shown_path: Path | None = None) -> Document:
+    """The document of a native file; ``shown_path`` is the file it was imported from."""
+    opened = open_trace(path, ImportOptions())
+    return prepared(Document(opened.trace, opened.basis, shown_path or path, opened.pyramid))
+
+
+def prepared(document: Document) -> Document:
+    """``document`` with what the first frame needs already computed, off the GUI thread."""
+    view = document.initial_view()
+    assert document.pyramid is not None
+    if view.step >= 0:
+        assert document.series is not None
+        document.off_the_floor(view.step)
+    return document
+
+
+def floor_share(document: Document) -> float | None:
+    """Op floor of the decode steps by their time; None where any floor or every step is missing."""
+    if not document.has_floor or not document.has_steps:
+        return None
+    steps, series = document.trace.steps, document.series
+    counted = steps.decode & (steps.duration > 0)
+    total = int(steps.duration[counted].sum())
+    return float(series.floor_ops_ns[counted].sum()) / total if total else None

@@ -1,0 +1,301 @@
+"""What the inspector says about an event or a step, as numbers and sentences. No Qt here."""
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from tracescope.analysis.energy import energy_of
+from tracescope.analysis.same_op import SameOp, same_op_in_layers
+from tracescope.core.arithmetic import kv_bytes_per_token_per_layer, layer_matrices
+from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
+from tracescope.core.energy import Energy, energy_split
+from tracescope.core.units import MISSING, count, duration, flops, millis, percent, rate, signed_duration, size
+from tracescope.ui.document import Document
+
+Row = tuple[str, str, str]
+"""Label, expression with its operands and units, result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One edge of the selected event: the other event's kind and name, and why."""
+
+    heading: str
+    event: int
+    category: Category
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Inspection:
+    """Everything the inspector draws. A time or an energy that is not known is None."""
+
+    title: str
+    subtitle: str
+    category: Category | None
+    took_ns: int
+    floor_ns: int | None
+    rows: tuple[Row, ...]
+    energy: Energy | None = None
+    energy_parts: tuple[tuple[str, float], ...] = ()
+    """Joules of the middle fit by kind letter, and ``static``."""
+    waits: tuple[Wait, ...] = ()
+    twins: SameOp | None = None
+    details: str = ""
+
+    @property
+    def above_ns(self) -> int | None:
+        """Time above the floor, signed."""
+        return None if self.floor_ns is None else self.took_ns - self.floor_ns
+
+    @property
+    def share(self) -> float | None:
+        """Floor over time: the speed as a share of the floor's."""
+        return None if self.floor_ns is None or not self.took_ns else self.floor_ns / self.took_ns
+
+
+def inspect_event(document: Document, event: int) -> Inspection:
+    """One event: its bytes, floor, excess, rate, intensity and energy, each with the operands it is made of."""
+    trace, events = document.trace, document.trace.events
+    category = Category(int(events.category[event]))
+    took = int(events.duration[event])
+    step, layer = int(events.step[event]), int(events.layer[event])
+    taken = document.breakdown(step) if step >= 0 else None
+    row = -1 if taken is None else taken.row_of(event)
+    floor = int(taken.floor_ns[row]) if taken is not None and row >= 0 and taken.floor_known[row] else None
+    title, kind = document.title_of(event), KIND_OF_CATEGORY[category].title
+    place = [f"layer {layer}"] if layer >= 0 else []
+    place += [f"step {step}"] if step >= 0 else []
+    if row >= 0:
+        place.append("on the critical path")
+    flags = EventFlag(int(events.flags[event])).labels()
+    place += [flag.replace("_", " ") for flag in flags]
+    work = int(events.work[event])
+    link, done = int(trace.work.link[work]), int(trace.work.flops[work])
+    memory = document.bytes_of(event)
+    return Inspection(
+        title if title == kind else f"{title} · {kind}",
+        " · ".join(place) or trace.tracks[int(trace.lanes.track[trace.lanes.of_event(event)])].name,
+        category,
+        took,
+        floor,
+        tuple(_event_rows(document, event, took, floor)),
+        energy=energy_of(-1 if memory is None else memory, done, link, took, document.basis),
+        energy_parts=_energy_parts(document, event, took),
+        waits=_waits(document, event),
+        twins=same_op_in_layers(trace, taken, event) if taken is not None and row >= 0 and layer >= 0 else None,
+        details=_details(document, event),
+    )
+
+
+def _energy_parts(document: Document, event: int, took: int) -> tuple[tuple[str, float], ...]:
+    model = document.basis.energy
+    work = document.trace.work
+    row = int(document.trace.events.work[event])
+    if model is None or document.bytes_of(event) is None or work.flops[row] < 0:
+        return ()
+    weights = int(work.weight_read[row] + work.embedding_gather[row])
+    kv = int(work.kv_read[row] + work.kv_append[row])
+    split = energy_split(weights, kv, int(work.flops[row]), max(0, int(work.link[row])), took / 1e9, model)
+    parts = [("W", split.weights), ("K", split.kv), ("C", split.compute), ("X", split.link or 0.0)]
+    return (*parts, ("static", split.static))
+
+
+def _event_rows(document: Document, event: int, took: int, floor: int | None) -> list[Row]:
+    trace, basis = document.trace, document.basis
+    work = int(trace.events.work[event])
+    memory, done = document.bytes_of(event), int(trace.work.flops[work])
+    link = int(trace.work.link[work])
+    bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
+    rows = _bytes_rows(document, event)
+    memory_ns = None if memory is None or bandwidth is None else memory * 1e9 / bandwidth
+    compute_ns = None if done < 0 or peak is None else done * 1e9 / peak
+    if floor is None:
+        why = "no bytes recorded" if memory is None else "bandwidth unknown"
+        rows.append(("floor", why, "none"))
+    elif compute_ns is not None and compute_ns > (memory_ns or 0.0):
+        rows.append(("floor", f"{flops(done)} ÷ {peak_text(peak)}", duration(floor)))
+    elif memory:
+        rows.append(("floor", f"{size(memory)} ÷ {rate(bandwidth)}", duration(floor)))
+    else:
+        rows.append(("floor", "moves no bytes", duration(floor)))
+    if link > 0:
+        rows.append(("link", f"{size(link)} ÷ {rate(basis.link_bytes_per_s)}", "in the floor"))
+    if floor is not None:
+        rows.append(("above", f"{duration(took)} − {duration(floor)}", signed_duration(took - floor)))
+    if memory and took:
+        rows.append(("rate", f"{size(memory)} ÷ {duration(took)}", rate(memory * 1e9 / took)))
+    if done > 0 and memory:
+        rows.append(("intensity", f"{flops(done)} ÷ {size(memory)}", f"{done / memory:,.1f} FLOP/B"))
+    exposed = _exposed(document, event)
+    if exposed is not None and exposed != took:
+        rows.append(("exposed", "its own share of the step", duration(exposed)))
+    return rows
+
+
+def _exposed(document: Document, event: int) -> int | None:
+    step = int(document.trace.events.step[event])
+    if step < 0:
+        return None
+    taken = document.breakdown(step)
+    row = taken.row_of(event)
+    return int(taken.exposed_ns[row]) if row >= 0 else None
+
+
+def _bytes_rows(document: Document, event: int) -> list[Row]:
+    """One row a kind of byte that the event moves, written out where the model and the step explain it."""
+    trace = document.trace
+    work = int(trace.events.work[event])
+    source = BytesFrom(int(trace.work.bytes_from[work]))
+    known_from = "" if source is BytesFrom.NONE else f"from the {source.label}"
+    rows = []
+    for label, column, spelled in (
+        ("weights", trace.work.weight_read, _weights_text),
+        ("gather", trace.work.embedding_gather, None),
+        ("KV read", trace.work.kv_read, _kv_text),
+        ("KV append", trace.work.kv_append, _append_text),
+    ):
+        amount = int(column[work])
+        if amount > 0:
+            expression = spelled(document, event, amount) if spelled is not None else ""
+            rows.append((label, expression or known_from, size(amount)))
+        elif amount < 0 and work:
+            rows.append((label, "not recorded", MISSING))
+    return rows
+
+
+def _weights_text(document: Document, event: int, amount: int) -> str:
+    """``4,096 × 28,672 × 2 B`` where one matrix of the model explains all bytes."""
+    model = document.trace.meta.model
+    op = Op(int(document.trace.events.op[event]))
+    if model is None:
+        return ""
+    matrices = [m for m in layer_matrices(model) if m.op is op]
+    inputs, outputs = {m.n_in for m in matrices}, sum(m.n_out for m in matrices)
+    if op is Op.LM_HEAD:
+        inputs, outputs = {model.hidden}, model.vocab
+    if len(inputs) != 1:
+        return ""
+    wide = next(iter(inputs))
+    for width in (1, 2, 4):
+        if wide * outputs * width == amount:
+            return f"{wide:,} × {outputs:,} × {width} B"
+    return ""
+
+
+def _kv_text(document: Document, event: int, amount: int) -> str:
+    """``16 req × 4,096 tok × 4,096 B`` where the step's requests and context explain all bytes."""
+    steps, step = document.trace.steps, int(document.trace.events.step[event])
+    model = document.trace.meta.model
+    if model is None or step < 0:
+        return ""
+    per_token = kv_bytes_per_token_per_layer(model)
+    context, batch = int(steps.context_tokens[step]), int(steps.batch[step])
+    if context <= 0 or context * per_token != amount:
+        return ""
+    if batch > 1 and context % batch == 0:
+        return f"{batch:,} req × {context // batch:,} tok × {per_token:,} B"
+    return f"{context:,} tok × {per_token:,} B"
+
+
+def _append_text(document: Document, event: int, amount: int) -> str:
+    steps, step = document.trace.steps, int(document.trace.events.step[event])
+    model = document.trace.meta.model
+    if model is None or step < 0:
+        return ""
+    per_token, batch = kv_bytes_per_token_per_layer(model), int(steps.batch[step])
+    return f"{batch:,} req × {per_token:,} B" if batch * per_token == amount else ""
+
+
+def _waits(document: Document, event: int) -> tuple[Wait, ...]:
+    """What the event waits for and what waits for it, at most three of each."""
+    trace = document.trace
+    edges = trace.dependencies
+    result = []
+    for heading, others, rows in (
+        ("waits for", edges.source, np.arange(len(edges))[edges.into(event)]),
+        ("feeds", edges.target, np.flatnonzero(edges.source == event)),
+    ):
+        for row in rows[:3].tolist():
+            other = int(others[row])
+            how = EdgeKind(int(edges.kind[row])).label.replace("_", " ")
+            result.append(
+                Wait(
+                    heading,
+                    other,
+                    Category(int(trace.events.category[other])),
+                    document.title_of(other),
+                    how if edges.recorded[row] else f"{how}, inferred",
+                )
+            )
+    return tuple(result)
+
+
+def _details(document: Document, event: int) -> str:
+    """What was recorded, where it says more than the title does."""
+    text = recorded(document, event)
+    return "" if text == document.title_of(event) else text
+
+
+def recorded(document: Document, event: int) -> str:
+    """The event's own name and recorded arguments (grid, block, shapes …), one a line, as plain text."""
+    trace = document.trace
+    lines = [trace.names[int(trace.events.name[event])]]
+    blob = trace.details[int(trace.events.detail[event])]
+    if blob:
+        try:
+            fields = msgspec.json.decode(blob)
+        except msgspec.DecodeError:
+            fields = None
+        if isinstance(fields, dict):
+            lines += [f"{key}: {_value(value)}" for key, value in fields.items()]
+        else:
+            lines.append(blob)
+    return "\n".join(lines)
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def inspect_step(document: Document, step: int) -> Inspection:
+    """A whole step: what it moved, its floors, its gap."""
+    taken, series = document.breakdown(step), document.series
+    basis, steps = document.basis, document.trace.steps
+    bandwidth = basis.bandwidth_bytes_per_s
+    rows: list[Row] = []
+    for label, column in (("weights", series.weight_read), ("KV read", series.kv_read)):
+        amount = int(column[step])
+        if amount < 0:
+            rows.append((label, "some bytes unknown", MISSING))
+        elif bandwidth is not None:
+            rows.append((label, f"{size(amount)} ÷ {rate(bandwidth)}", f"{millis(amount * 1e9 / bandwidth)} ms"))
+        else:
+            rows.append((label, "", size(amount)))
+    floor = taken.floor_ops_ns if document.has_floor else None
+    ops = len(taken.events) - taken.ops_without_floor
+    if floor is None:
+        rows.append(("floor", "bandwidth unknown", "none"))
+    else:
+        rows.append(("floor", f"sum over {ops:,} operations", f"{millis(floor)} ms"))
+        above = f"{millis(taken.duration_ns)} − {millis(floor)} ms"
+        rows.append(("above", above, f"{millis(taken.gap_of_step_ns)} ms"))
+    if taken.ops_without_floor:
+        rows.append(("no floor", "operations whose bytes are unknown", count(taken.ops_without_floor)))
+    rows.append(("idle", "nothing ran on the device", duration(taken.idle_ns)))
+    memory_floor = int(series.floor_memory_ns[step])
+    if memory_floor >= 0 and taken.duration_ns:
+        share = percent(memory_floor / taken.duration_ns, 1)
+        rows.append(("MBU", f"{millis(memory_floor)} ÷ {millis(taken.duration_ns)} ms", share))
+    host = int(steps.host_wait[step])
+    if host > 0:
+        rows.append(("host wait", "before the step, not in it", duration(host)))
+    subtitle = document.trace.names[int(steps.label[step])]
+    return Inspection(document.step_title(step), subtitle, None, taken.duration_ns, floor, tuple(rows))
+
+
+def peak_text(flops_per_s: int | None) -> str:
+    """``989 TFLOP/s``."""
+    return MISSING if flops_per_s is None else f"{flops_per_s / 1e12:,.4g} TFLOP/s"

@@ -1,0 +1,121 @@
+"""The ``layers`` listing: op by layer, summed over the decode steps or for the current one."""
+
+from typing import Any
+
+import numpy as np
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout
+
+from tracescope.analysis.layers import layers_table
+from tracescope.analysis.tables import Table
+from tracescope.core.category import Category
+from tracescope.core.units import MISSING, count, micros, percent, size
+from tracescope.ui import moves
+from tracescope.ui.messages import plain_label
+from tracescope.ui.panels.panel import PanelWidget
+from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
+from tracescope.ui.panels.table_view import PanelTable
+from tracescope.ui.session import Session
+from tracescope.ui.theme import Theme
+
+_CATEGORY_OF_LABEL = {category.label: category for category in Category}
+
+
+def layers_columns(table: Table) -> tuple[ScreenColumn, ...]:
+    """The columns on screen; their cells are those of the ``layers`` listing."""
+
+    def cells(key: str) -> Any:
+        return table.column(key).cell
+
+    def named(i: int) -> Any:
+        return cells("op")(i) or cells("category")(i)
+
+    def intensity(value: float | None) -> str:
+        return MISSING if value is None else f"{value:,.1f}"
+
+    return (
+        ScreenColumn("op", named, plain, draw=Draw.CHIP, width=130),
+        ScreenColumn("layer", cells("layer"), lambda v: MISSING if v is None else str(v), width=48),
+        ScreenColumn("events", cells("events"), count, width=60),
+        ScreenColumn("took", cells("exposed_ns"), micros, "µs", width=86),
+        ScreenColumn("floor", cells("floor_ns"), lambda v: "none" if v is None else micros(v), "µs", width=86),
+        ScreenColumn("gap", cells("gap_ns"), micros, "µs", Draw.STRONG, width=76),
+        ScreenColumn("", lambda i: max(0, cells("gap_ns")(i)), plain, draw=Draw.BAR),
+        ScreenColumn("of floor", cells("floor_fraction"), percent, width=66),
+        ScreenColumn("weights", cells("weight_read_bytes"), size, width=76),
+        ScreenColumn("KV read", cells("kv_read_bytes"), size, width=76),
+        ScreenColumn("intensity", cells("intensity"), intensity, "FLOP/B", width=110),
+    )
+
+
+class LayersPanel(PanelWidget):
+    """The table and a switch between the current step and all decode steps; choosing a row goes to that layer."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.table = PanelTable("Operations by layer")
+        self.one_step = QCheckBox("current step only")
+        self.one_step.toggled.connect(self.refresh)
+        self._summary = plain_label()
+        self._summary.setProperty("role", "text2")
+        head = QHBoxLayout()
+        head.setContentsMargins(8, 2, 12, 0)
+        head.addWidget(self.one_step)
+        head.addStretch(1)
+        head.addWidget(self._summary)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addLayout(head)
+        layout.addWidget(self.table)
+        self.table.row_chosen.connect(self._choose)
+        session.document_changed.connect(self.refresh)
+        session.view_changed.connect(self.refresh)
+        self._shown: tuple[object, int | None] | None = None
+        self._table: Table | None = None
+
+    def refresh(self) -> None:
+        """Show the trace or the step; worked out when the panel is looked at."""
+        document, view = self.session.document, self.session.view
+        if not self.isVisible():
+            return
+        step = view.step if self.one_step.isChecked() and view is not None and view.step >= 0 else None
+        if (document, step) == self._shown:
+            return
+        self._shown = (document, step)
+        self._table = None
+        self._summary.setText("")
+        if document is None or not document.has_steps:
+            self.table.rows.show_rows((), 0)
+            return
+        table = document.remembered("layers_table", step, lambda: layers_table(document.trace, document.basis, step))
+        self._table = table
+        counted = table.summary["steps_counted"]
+        scope = f"step {step}" if step is not None else f"{counted:,} decode step{'' if counted == 1 else 's'} together"
+        self._summary.setText(f"{len(table):,} rows · {scope} · idle {micros(table.summary['idle_ns'])} µs")
+        labels = np.asarray(table.column("category").values)
+        self.table.rows.show_rows(layers_columns(table), len(table), lambda i: _CATEGORY_OF_LABEL[str(labels[i])])
+        self.table.lay_out()
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self.table.set_theme(theme)
+
+    def copied_text(self) -> str:
+        return self.table.copied_text()
+
+    def _choose(self, row: int) -> None:
+        document, view, table = self.session.document, self.session.view, self._table
+        if document is None or view is None or table is None or view.step < 0:
+            return
+        cells = table.row(row)
+        layer = cells["layer"]
+        for entry in document.off_the_floor(view.step):
+            if entry.title == cells["op"] and entry.layer == (-1 if layer is None else layer):
+                self.session.look(moves.select_event(document, view, entry.event))
+                return
+        if isinstance(layer, int):
+            self.session.look(moves.show_layer(document, view, layer))
+
+    def showEvent(self, event: Any) -> None:
+        super().showEvent(event)
+        self.refresh()

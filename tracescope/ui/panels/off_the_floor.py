@@ -1,0 +1,102 @@
+"""Which operations of the step are farthest from their floor, and where the whole gap goes."""
+
+from PySide6.QtWidgets import QHBoxLayout
+
+from tracescope.core.category import Category
+from tracescope.core.units import MISSING, micros, percent, size
+from tracescope.ui import moves
+from tracescope.ui.document import OffTheFloor
+from tracescope.ui.panels.panel import PanelWidget
+from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
+from tracescope.ui.panels.table_view import PanelTable
+from tracescope.ui.panels.where_the_gap_goes import WhereTheGapGoes
+from tracescope.ui.session import Session
+from tracescope.ui.theme import Theme
+
+
+def none_or(text: str) -> str:
+    """A floor that is not known is "none", not an em dash: the word says that there is no floor."""
+    return "none" if text == MISSING else text
+
+
+def ledger_columns(rows: tuple[OffTheFloor, ...]) -> tuple[ScreenColumn, ...]:
+    """The columns of the table over one step's rows."""
+
+    def of_floor(i: int) -> float | None:
+        row = rows[i]
+        return None if not row.floor_ns or not row.took_ns else row.floor_ns / row.took_ns
+
+    return (
+        ScreenColumn("op", lambda i: rows[i].title, plain, draw=Draw.CHIP, width=150),
+        ScreenColumn("layer", lambda i: rows[i].layer if rows[i].layer >= 0 else None, _cell, width=48),
+        ScreenColumn("took", lambda i: rows[i].took_ns, micros, "µs", width=72),
+        ScreenColumn("floor", lambda i: rows[i].floor_ns, lambda ns: none_or(micros(ns)), "µs", width=66),
+        ScreenColumn("gap", lambda i: rows[i].gap_ns, micros, "µs", Draw.STRONG, width=66),
+        ScreenColumn("", lambda i: max(0, rows[i].gap_ns), plain, draw=Draw.BAR),
+        ScreenColumn("of floor", of_floor, percent, width=66),
+        ScreenColumn("bytes", lambda i: rows[i].bytes, size, width=76),
+        ScreenColumn("of step gap", lambda i: rows[i].share_of_gap, lambda s: percent(s, 1), width=84),
+    )
+
+
+def _cell(value: int | None) -> str:
+    return MISSING if value is None else str(value)
+
+
+class OffTheFloorPanel(PanelWidget):
+    """The table, sorted by gap, and beside it the causes of the gap."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.table = PanelTable("Operations above their floor")
+        self.causes = WhereTheGapGoes()
+        self._rows: tuple[OffTheFloor, ...] = ()
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.table, 68)
+        layout.addWidget(self.causes, 32)
+        self.table.row_chosen.connect(self._choose)
+        session.view_changed.connect(self.refresh)
+        session.document_changed.connect(self.refresh)
+        self._shown: tuple[object, int] = (None, -1)
+
+    def refresh(self) -> None:
+        """Show the current step."""
+        document, view = self.session.document, self.session.view
+        step = -1 if view is None else view.step
+        if self._shown != (document, step):
+            self._shown = (document, step)
+            self._rows = document.off_the_floor(step) if document is not None and step >= 0 else ()
+            rows = self._rows
+            self.table.rows.show_rows(ledger_columns(rows), len(rows), lambda i: Category(rows[i].category))
+            self.table.lay_out()
+            self.causes.show_step(document, step)
+        if view is not None:
+            self.table.select_source(self._row_of(view.event))
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self.table.set_theme(theme)
+        self.causes.set_theme(theme)
+
+    def copied_text(self) -> str:
+        return self.table.copied_text()
+
+    def set_narrow(self, narrow: bool) -> None:
+        self.causes.setVisible(not narrow)
+
+    def _row_of(self, event: int) -> int:
+        document = self.session.document
+        if event < 0 or document is None:
+            return -1
+        for i, row in enumerate(self._rows):
+            if row.event == event:
+                return i
+        layer, title = int(document.trace.events.layer[event]), document.title_of(event)
+        return next((i for i, r in enumerate(self._rows) if r.layer == layer and r.title == title), -1)
+
+    def _choose(self, row: int) -> None:
+        document, view = self.session.document, self.session.view
+        if document is not None and view is not None and row < len(self._rows):
+            self.session.look(moves.select_event(document, view, self._rows[row].event))

@@ -1,0 +1,87 @@
+"""The causes of a step's gap as bars that add up to it."""
+
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from tracescope.analysis.gap_causes import GapCause
+from tracescope.core.category import KIND_OF_CATEGORY, Category
+from tracescope.core.units import micros, percent
+from tracescope.ui.document import Document
+from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
+from tracescope.ui.panels.table_view import paint_gap_bar
+from tracescope.ui.theme import LIGHT, Theme
+
+_PAD = 14
+_ROW = 34
+_HEAD = 30
+_RIGHT = 70
+
+
+class WhereTheGapGoes(QWidget):
+    """One row a cause: chip, title, bar in the cause's hatch, time and share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("causes")
+        self.setAccessibleName("Where the gap goes")
+        self.setMinimumWidth(240)
+        self._theme = LIGHT
+        self._causes: tuple[GapCause, ...] = ()
+        self._gap = 0
+        self._step = -1
+
+    def show_step(self, document: Document | None, step: int) -> None:
+        """Show the causes of one step; nothing where there is no step."""
+        self._step = step
+        known = document is not None and step >= 0
+        self._causes = document.gap_causes(step) if document is not None and known else ()
+        self._gap = document.breakdown(step).gap_of_step_ns if document is not None and known else 0
+        lines = [f"{c.title} {micros(c.ns)} µs" for c in self._causes]
+        self.setAccessibleDescription("; ".join(lines))
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw with another palette."""
+        self._theme = theme
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(330, 190)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        t = self._theme
+        canvas = Canvas(QPainter(self), t, self.devicePixelRatioF())
+        canvas.begin()
+        canvas.fill(QRectF(self.rect()), t.panel)
+        canvas.vline(0.5, 0, self.height(), t.border)
+        title = "Where the gap goes"
+        width = canvas.text(_PAD, 19, title, Style(12, 600, t.text))
+        if self._step < 0:
+            return
+        left = _PAD + width + 12
+        shown = f"{micros(self._gap)} µs in step {self._step}"
+        canvas.text_in(QRectF(left, 6, self.width() - left - _PAD, 18), shown, Style(11, 400, t.text2))
+        largest = max((abs(c.ns) for c in self._causes), default=1)
+        height = min(_ROW, max(24, (self.height() - _HEAD) // max(1, len(self._causes))))
+        for i, cause in enumerate(self._causes):
+            top = _HEAD + i * height
+            if top + 24 > self.height():
+                break
+            self._paint_cause(canvas, cause, top, largest)
+
+    def _paint_cause(self, canvas: Canvas, cause: GapCause, top: float, largest: int) -> None:
+        t = canvas.theme
+        if cause.category is None:
+            paint_gap_bar(canvas, QRectF(_PAD, top + 1, 12, 12), None, 4)
+        else:
+            canvas.chip(_PAD, top + 1, KIND_OF_CATEGORY[Category(cause.category)].letter, 12)
+        room = self.width() - 2 * _PAD - _RIGHT - 18
+        canvas.text_in(QRectF(_PAD + 18, top - 1, room, 16), cause.title, Style(11, 400, t.text))
+        full = self.width() - 2 * _PAD - _RIGHT
+        bar = QRectF(_PAD, top + 16, max(1, round(full * abs(cause.ns) / largest)), 8)
+        paint_gap_bar(canvas, bar, cause.category, 4)
+        right = self.width() - _PAD
+        canvas.text(right, top + 11, f"{micros(cause.ns)} µs", Style(11, 600, t.text), RIGHT)
+        if self._gap > 0:
+            canvas.text(right, top + 24, percent(cause.ns / self._gap), Style(10, 400, t.text2), RIGHT)
