@@ -242,7 +242,9 @@ class Container:
         first = self._buffer[self._at : self._at + 1]
         if first not in b'{["':
             match = _SCALAR_END.search(self._buffer, self._at)
-            return match.start() if match is not None else (len(self._buffer) if self._ended else None)
+            if match is None:
+                return len(self._buffer) if self._ended else None
+            return max(match.start(), self._at + 1)  # a stray brace is an element of its own
         depth, at = 0, self._at
         for match in _TOKEN.finditer(self._buffer, self._at):
             token = match[0]

@@ -58,9 +58,12 @@ def depth_of(text: bytes) -> int:
 
 
 def _decode_one(text: bytes, counts: Counter[str]) -> Event | None:
-    try:
+    try:  # decoding skips over text in arguments without looking at its encoding
         if not text.isascii():
             text.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    try:
         return EVENT.decode(text)
     except UNREADABLE:
         pass
