@@ -199,6 +199,14 @@ def test_a_model_of_another_depth_is_said_not_hidden() -> None:
     assert any(i.rule == "model against trace" and "5" in i.what and "30" in i.what for i in trace.meta.report.inferred)
 
 
+def test_a_model_that_may_be_split_over_ranks_is_said() -> None:
+    r = Recording()
+    r.add("step[DECODE bs=1]", "user_annotation", 0, 1_000)
+    r.launch(10, decode_kernels(3, [*DENSE_LAYER, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"]))
+    rules = [i.rule for i in recognise(r.raw(), model=MODEL).meta.report.inferred]
+    assert "one rank holds the model" in rules
+
+
 def test_kernels_without_a_launch_are_shown_outside_the_steps() -> None:
     r = Recording()
     r.add("earlier kernel", "kernel", 500, 10, 1)

@@ -83,7 +83,7 @@ def recognise(
         base=base,
     )
     inferred = [*found.inferred, *steps.inferred, *said, *reading.inferred]
-    inferred += [*_graph_notes(raw, launches, units, steps), *_model_notes(model, reading)]
+    inferred += [*_graph_notes(raw, launches, units, steps), *_model_notes(model, reading, units, steps)]
     report = ImportReport(
         seen=raw.seen,
         imported=raw.imported,
@@ -270,12 +270,19 @@ def _graph_notes(raw: RawTrace, launches: Launches, units: Units, steps: _Steps)
     return [Inference(what, "graph by shared launch", 0.99)]
 
 
-def _model_notes(model: ModelSpec | None, reading: Reading) -> list[Inference]:
-    shown = sorted(set(reading.layers[reading.layers > 0].tolist()))
-    if model is None or not shown or shown == [model.layers]:
+def _model_notes(model: ModelSpec | None, reading: Reading, units: Units, steps: _Steps) -> list[Inference]:
+    """Where the model and the trace may not fit together: another depth, or a model that is split over ranks."""
+    if model is None:
         return []
-    what = f"the trace shows {', '.join(map(str, shown))} layers, {model.name} has {model.layers}"
-    return [Inference(what, "model against trace", 0.5)]
+    notes = []
+    shown = sorted(set(reading.layers[reading.layers > 0].tolist()))
+    if shown and shown != [model.layers]:
+        what = f"the trace shows {', '.join(map(str, shown))} layers, {model.name} has {model.layers}"
+        notes.append(Inference(what, "model against trace", 0.5))
+    if ((units.family == Family.COMMUNICATION) & (steps.of_unit >= 0)).any():
+        what = "the steps hold collectives, yet the model's bytes are counted undivided: too many where ranks share it"
+        notes.append(Inference(what, "one rank holds the model", 0.3))
+    return notes
 
 
 def _flagged(raw: RawTrace, laid: Laid) -> dict[str, int]:
