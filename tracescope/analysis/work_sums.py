@@ -87,11 +87,6 @@ def grouped(group: I64, groups: int) -> Callable[[I64], I64]:
     return sums
 
 
-def roles_of(trace: Trace, ids: I64, sums: Callable[[I64], I64], role: int) -> I64:
-    """How many events of each group carry a role bit."""
-    return sums(((trace.events.roles[ids] & role) != 0).astype(np.int64))
-
-
 def _known(missing: Bool, has_role: Bool, sums: Callable[[I64], I64], seen: bool) -> Bool:
     known: Bool = sums((missing & has_role).astype(np.int64)) == 0
     if not seen:

@@ -23,9 +23,11 @@ def layers_command(opened: "Opened", *, step: int | None, as_json: bool) -> int:
     table = layers_table(opened.trace, opened.basis, step)
     if as_json:
         emit_json(table.document())
-    else:
+    elif table.summary["steps_counted"]:
         emit_table(table)
         click.echo(sum_line(table))
+    else:
+        click.echo("no decode step was recognised in this trace; --step N takes any other step")
     return 0
 
 

@@ -22,6 +22,8 @@ def steps_command(opened: "Opened", *, deadline: str | None, as_json: bool) -> i
     table = steps_table(opened.trace, opened.basis, None if deadline is None else parse_ns(deadline))
     if as_json:
         emit_json(table.document())
-    else:
+    elif len(table):
         emit_table(table)
+    else:
+        click.echo("no step was recognised in this trace")
     return 0
