@@ -59,7 +59,7 @@ def test_an_empty_trace_survives(tmp_path: Path) -> None:
     assert got.pyramid is None
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trace=traces())
 def test_any_trace_survives(tmp_path: Path, trace: Trace) -> None:
     path = tmp_path / "any.tscope.h5"
