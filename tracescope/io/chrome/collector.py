@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tracescope.core.category import EventFlag
-from tracescope.core.columns import U32
 from tracescope.core.raw import RawEvents
 from tracescope.io.chrome.event import LOOSE, UNREADABLE, Event
+from tracescope.io.chrome.flows import Flows
 from tracescope.io.chrome.pairing import BEGINS, ENDS, Mark, pair
 from tracescope.io.chrome.tables import NO_PROCESS, NO_THREAD, Details, Tracks, ident_text, new_numbering
 from tracescope.io.chrome.times import LIMIT_NS, nanoseconds
@@ -62,9 +62,7 @@ class Collector:
         self.fractional = False
         self._parts: dict[str, list[NDArray[Any]]] = {column: [] for column in _COLUMNS}
         self._marks: list[Mark] = []
-        self._flow_keys = new_numbering()
-        self._flow_starts: list[U32] = []
-        self._flow_ends: list[U32] = []
+        self._flows = Flows()
         self._async_keys = new_numbering()
 
     def add(self, events: list[Event]) -> None:
@@ -93,8 +91,7 @@ class Collector:
             self._add_labels(group)
             self.imported += len(group)
         elif phase in FLOWS:
-            codes = self._flow_codes(group)
-            (self._flow_starts if phase == "s" else self._flow_ends if phase == "f" else []).append(codes)
+            self._flows.add(phase, group)
             self.imported += len(group)
         elif phase in INSTANTS or phase == "C":
             times = nanoseconds([e.ts for e in group])
@@ -170,10 +167,6 @@ class Collector:
             category = self.categories[event.cat]
             self._marks.append(Mark(start, key, track, name, category, detail, correlation, ends))
 
-    def _flow_codes(self, events: list[Event]) -> U32:
-        keys = self._flow_keys
-        return np.array([keys[f"{e.cat}\0{_id_text(e)}"] for e in events], np.uint32)
-
     def _add_labels(self, events: list[Event]) -> None:
         for event in events:
             argument = LABELS.get(event.name)
@@ -190,7 +183,9 @@ class Collector:
 
     def finish(self) -> RawEvents:
         """The rows: complete events in file order, then paired ones by their begin. Call once, at the end."""
-        self._count_lone_flow_ends()
+        lone = self._flows.lone_ends()
+        if lone:
+            self.flagged["lone_flow_end"] += lone
         columns = {name: self._take_column(name) for name in _COLUMNS}
         ends = columns["start"] + columns["duration"]
         last = int(ends.max()) if len(ends) else None
@@ -220,13 +215,6 @@ class Collector:
             "flags": pairs.flags,
         }
         return {name: np.concatenate([columns[name], np.array(more[name], _COLUMNS[name])]) for name in columns}
-
-    def _count_lone_flow_ends(self) -> None:
-        starts = np.concatenate([np.empty(0, np.uint32), *self._flow_starts])
-        ends = np.concatenate([np.empty(0, np.uint32), *self._flow_ends])
-        lone = int((~np.isin(ends, starts)).sum())
-        if lone:
-            self.flagged["lone_flow_end"] += lone
 
 
 def _id_text(event: Event) -> str:

@@ -1,0 +1,53 @@
+"""Flow arrows: not kept, but a flow that ends without having started is worth a count."""
+
+from collections import defaultdict
+from itertools import count
+from typing import Final
+
+import numpy as np
+
+from tracescope.core.columns import I64
+from tracescope.io.chrome.event import Event
+
+_MAX_DIGITS: Final = 18
+
+
+class Flows:
+    """Ids of flow starts and ends by category; 8 bytes a flow, since files hold as many flows as kernels."""
+
+    def __init__(self) -> None:
+        self._texts: defaultdict[bytes, int] = defaultdict(count(1).__next__)
+        self._starts: defaultdict[str, list[I64]] = defaultdict(list)
+        self._ends: defaultdict[str, list[I64]] = defaultdict(list)
+
+    def add(self, phase: str, events: list[Event]) -> None:
+        """Take events of phase ``s`` or ``f``; steps between the two (``t``) say nothing more."""
+        if phase == "t":
+            return
+        kept = self._starts if phase == "s" else self._ends
+        by_category: defaultdict[str, list[Event]] = defaultdict(list)
+        for event in events:
+            by_category[event.cat].append(event)
+        for category, group in by_category.items():
+            kept[category].append(self._ids(group))
+
+    def lone_ends(self) -> int:
+        """How many ends have no start of their category and id."""
+        return sum(
+            int((~np.isin(np.concatenate(ends), np.concatenate(self._starts.get(category, [_NONE])))).sum())
+            for category, ends in self._ends.items()
+        )
+
+    def _ids(self, events: list[Event]) -> I64:
+        """Ids as int64[n]: whole numbers as they are, any other text as a negative number of its own."""
+        texts = b",".join([event.id for event in events]).split(b",")
+        if len(texts) == len(events) and all(text.isdigit() and len(text) <= _MAX_DIGITS for text in texts):
+            return np.array(texts, dtype=f"S{_MAX_DIGITS}").astype(np.int64)
+        return np.array([self._id(bytes(event.id) or bytes(event.id2)) for event in events], np.int64)
+
+    def _id(self, text: bytes) -> int:
+        plain = text.strip(b'"')
+        return int(plain) if plain.isdigit() and len(plain) <= _MAX_DIGITS else -self._texts[plain]
+
+
+_NONE: Final = np.empty(0, np.int64)
