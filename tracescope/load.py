@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracescope.core.dtypes import weight_dtype
+from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec
 from tracescope.core.raw import RawTrace
@@ -61,6 +62,17 @@ def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Prog
     raw = reader_for(path).read(path, progress=progress, allow_truncated=options.allow_truncated)
     basis = _import_basis(raw, options)
     return recognise(raw, model=options.model, hardware=basis.hardware, basis=basis, context=options.context)
+
+
+def damage_of(path: Path) -> str | None:
+    """What is wrong with the stored columns of a native file, by its SHA-256; None for a sound or a foreign file."""
+    if not native.is_native(path):
+        return None
+    try:
+        native.verify_checksum(path)
+    except TraceError as error:
+        return error.what
+    return None
 
 
 def save_trace(path: Path, trace: Trace) -> None:

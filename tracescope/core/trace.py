@@ -293,7 +293,7 @@ class Trace:
         e = self.events
         if len(e) < 2:
             return
-        early = e.start[1:] < e.end[:-1]
+        early = e.start[1:] < e.start[:-1] + e.duration[:-1]  # not e.end, which would stay in memory
         inner = self.lanes.offset[1:-1]
         early[inner[(inner > 0) & (inner < len(e))] - 1] = False
         if early.any():
