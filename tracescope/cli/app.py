@@ -13,6 +13,7 @@ from tracescope.cli.import_ import import_command
 from tracescope.cli.info import info_command
 from tracescope.cli.layers import layers_command
 from tracescope.cli.presets import presets_command
+from tracescope.cli.render import render_command
 from tracescope.cli.steps import steps_command
 from tracescope.cli.synth import synth_command
 from tracescope.cli.window import window
@@ -31,6 +32,7 @@ COMMANDS: tuple[click.Command, ...] = (
     layers_command,
     events_command,
     check_command,
+    render_command,
     doctor_command,
     window,
 )

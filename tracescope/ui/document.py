@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 
 _VIEWS_KEPT: Final = 64
 _MOST_STEPS_WITH_LAYERS: Final = 4
+LONGEST_NAME: Final = 256
+"""Names in files run to thousands of characters; no more than this is ever drawn."""
 FIRST_LAYERS: Final = 2.5
 """How many layers the first view of a step shows: few enough that its bars carry their names."""
 
@@ -226,7 +228,10 @@ class Document:
         """The op's name, or the event's own where no op is known."""
         events = self.trace.events
         label = Op(int(events.op[event])).label
-        return label if label is not None and label != "other" else self.trace.names[int(events.name[event])]
+        if label is not None and label != "other":
+            return label
+        name = self.trace.names[int(events.name[event])]
+        return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
     def bytes_of(self, event: int) -> int | None:
         """Memory bytes the event moved, None where any of them is unknown."""

@@ -24,6 +24,7 @@ SMALL: Final = 0.55
 """How much of its colour a bar under 6 px keeps."""
 PALE: Final = 0.3
 """How much of its colour a pale fill keeps."""
+PALE_EDGE_PX: Final = 24
 DIMMED: Final = 0.3
 MUTED: Final = 0.45
 LABEL_PAD: Final = 5
@@ -37,7 +38,8 @@ class BarStyle:
 
     ``pitch``: hatch pitch; ``floor``: whether solid and hatch tell floor and excess (the overlay), and whether there
     is a rail; ``pale``: the compute lane's way (outline and pale fill, solid to its floor, no hatch); ``plain``: a
-    track whose events have no floors at all; ``labels``: texts of an event id, longest first.
+    track whose events have no floors at all; ``tags``: wide folded runs say how many they hold; ``labels``: texts of
+    an event id, longest first.
     """
 
     pitch: int = 5
@@ -45,6 +47,7 @@ class BarStyle:
     rail: bool = True
     pale: bool = False
     plain: bool = False
+    tags: bool = True
     label_px: float = 12
     labels: Callable[[int], tuple[str, ...]] | None = None
 
@@ -142,7 +145,8 @@ def _full_bar(
         label_end, label_colour = solid, theme.text if muted else colours.label
     if style.floor and not (style.plain or style.pale or bars.known[row]):
         _dotted(canvas, rect, colours.edge)
-    else:
+    # The outline of a narrow pale bar would be heavier than what it holds.
+    elif not style.pale or x1 - x0 >= PALE_EDGE_PX:
         canvas.frame(rect, colours.edge)
     span = max(label_start, placed.left), min(label_end, placed.right)
     _label(canvas, span, band, int(bars.event[row]), style, label_colour)
@@ -185,7 +189,7 @@ def _label(
 ) -> None:
     """The longest text that fits into ``span`` (the part in sight) with 5 px on each side."""
     room = span[1] - span[0] - 2 * LABEL_PAD
-    if style.labels is None or room < 6:
+    if style.labels is None or room < -LABEL_PAD:
         return
     text_style = Style(style.label_px, 600, hex_colour)
     texts = style.labels(event)
@@ -196,7 +200,7 @@ def _label(
     # A last try: the shortest text a size smaller, as close to the edges as still looks apart from them.
     small = Style(10, 600, hex_colour)
     width = text_width(texts[-1], small.px, 600) if texts else room
-    if texts and width <= room + 2 * (LABEL_PAD - 2):
+    if texts and width <= room + 2 * (LABEL_PAD - 1):
         canvas.text((span[0] + span[1]) / 2, centred_baseline(band, small), texts[-1], small, CENTRE)
 
 
@@ -220,27 +224,44 @@ def _paint_small(
     stop = np.append(start[1:], len(rows))
     for low, high in zip(start.tolist(), stop.tolist(), strict=True):
         if high - low == 1:
-            _tick(canvas, band, bars, placed, int(rows[low]))
+            _tick(canvas, band, bars, placed, int(rows[low]), style)
         else:
             _folded_run(canvas, band, bars, placed, rows[low:high], style)
 
 
-def _tick(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int) -> None:
+def _tick(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int, style: BarStyle) -> None:
     colours = canvas.theme.kinds[LETTERS[bars.kind[row]]]
     x0, x1 = float(placed.x0[row]), float(placed.x1[row])
-    ground = mixed(colours.fill, canvas.theme.panel, MUTED) if bars.muted[row] else colours.fill
+    quiet = bars.muted[row] or (style.floor and not bars.known[row])
+    ground = mixed(colours.fill, canvas.theme.panel, SMALL) if quiet else colours.fill
     canvas.fill(QRectF(x0, band.top(), x1 - x0, band.height()), ground)
 
 
-def run_shares(bars: Bars, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
-    """The time of a run by kind up to the floor, float64[6] ns, and the time above the floor, ns.
+@dataclass(frozen=True, eq=False, slots=True)
+class RunShares:
+    """The time of a folded run in ns: up to the floor by kind, without known floor by kind, and above the floor."""
 
-    Where no floor is known the time counts as neither: it is given back by kind in the first part too, since nothing
-    says that it is above anything.
-    """
+    solid: NDArray[np.float64]
+    unknown: NDArray[np.float64]
+    above: float
+
+    @property
+    def total(self) -> float:
+        """All of it: the summed durations of the run."""
+        return float(self.solid.sum() + self.unknown.sum()) + self.above
+
+
+def run_shares(bars: Bars, rows: NDArray[np.int64], floor: bool = True) -> RunShares:
+    """The shares of the events ``rows``; without the floor overlay all time is solid."""
     duration = (bars.end - bars.start)[rows]
-    solid = np.where(bars.known[rows], np.minimum(bars.floor[rows], duration), duration)
-    return _by_kind(bars.kind[rows], solid), float((duration - solid).sum())
+    known = bars.known[rows] if floor else np.ones(len(rows), bool)
+    solid = np.minimum(bars.floor[rows], duration) if floor else duration
+    kind = bars.kind[rows]
+    return RunShares(
+        _by_kind(kind, np.where(known, solid, 0)),
+        _by_kind(kind, np.where(known, 0, duration)),
+        float(np.where(known, duration - solid, 0).sum()),
+    )
 
 
 def _by_kind(kind: NDArray[np.uint8], values: I64) -> NDArray[np.float64]:
@@ -250,33 +271,35 @@ def _by_kind(kind: NDArray[np.uint8], values: I64) -> NDArray[np.float64]:
 def _folded_run(
     canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: NDArray[np.int64], style: BarStyle
 ) -> None:
-    x0, x1 = float(placed.x0[rows[0]]), float(placed.x1[rows].max())
-    if style.floor:
-        by_kind, above = run_shares(bars, rows)
-    else:
-        duration = (bars.end - bars.start)[rows]
-        by_kind, above = _by_kind(bars.kind[rows], duration), 0.0
-    total = float(by_kind.sum()) + above
-    covered = min(x1 - x0, max(total * float(_px_per_ns(bars, placed, rows)), 1 / canvas.scale * len(rows)))
-    ends = x0 + np.cumsum(np.append(by_kind, above)) / max(total, 1e-9) * covered
-    if total <= 0:
+    shares = run_shares(bars, rows, style.floor)
+    if shares.total <= 0:
         for row in rows.tolist():
-            _tick(canvas, band, bars, placed, row)
+            _tick(canvas, band, bars, placed, row, style)
         return
-    left = x0
-    single = LETTERS[bars.kind[rows[0]]] if (bars.kind[rows] == bars.kind[rows[0]]).all() else INK
-    for part, right in enumerate(ends.tolist()):
-        area = QRectF(left, band.top(), right - left, band.height())
-        if right - left >= 0.5 / canvas.scale:
-            if part < len(KINDS):
-                canvas.fill(area, canvas.theme.kinds[LETTERS[part]].fill)
-            else:
-                canvas.hatch(area, single, max(3, style.pitch - 1))
-        left = right
-    if x1 - x0 >= TAG_PX:
-        canvas.frame(QRectF(x0, band.top(), x1 - x0, band.height()), canvas.theme.ink)
-        label = Style(10, 600, canvas.theme.text)
-        canvas.tag((x0 + x1) / 2, band.center().y() - 7.5, f"×{len(rows):,}", canvas.theme.panel, label)
+    theme = canvas.theme
+    x0, x1 = float(placed.x0[rows[0]]), float(placed.x1[rows].max())
+    covered = min(x1 - x0, max(shares.total * _px_per_ns(bars, placed, rows), len(rows) / canvas.scale))
+    per_ns = covered / shares.total
+    x = 0.0
+    parts = [(ns, theme.kinds[k].fill) for k, ns in zip(LETTERS, shares.solid.tolist(), strict=True)]
+    for letter, ns in zip(LETTERS, shares.unknown.tolist(), strict=True):
+        parts.append((ns, mixed(theme.kinds[letter].fill, theme.panel, SMALL)))
+    for ns, ground in parts:
+        if ns * per_ns >= 0.25 / canvas.scale:
+            canvas.fill(QRectF(x0 + x, band.top(), ns * per_ns, band.height()), ground)
+        x += ns * per_ns
+    if shares.above * per_ns >= 0.25 / canvas.scale:
+        area = QRectF(x0 + x, band.top(), shares.above * per_ns, band.height())
+        single = (bars.kind[rows] == bars.kind[rows[0]]).all()
+        letter = LETTERS[bars.kind[rows[0]]]
+        if style.pale:
+            canvas.fill(area, mixed(theme.kinds[letter].fill, theme.panel, PALE))
+        else:
+            canvas.hatch(area, letter if single else INK, max(3, style.pitch - 1))
+    if x1 - x0 >= TAG_PX and style.tags:
+        canvas.frame(QRectF(x0, band.top(), x1 - x0, band.height()), theme.ink)
+        label = Style(10, 600, theme.text)
+        canvas.tag((x0 + x1) / 2, band.center().y() - 7.5, f"×{len(rows):,}", theme.panel, label)
 
 
 def _px_per_ns(bars: Bars, placed: Placed, rows: NDArray[np.int64]) -> float:
@@ -298,23 +321,18 @@ def _paint_marks(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, style
 
 
 def excess_labels(
-    canvas: Canvas, baseline: float, ends: list[tuple[float, str, bool]], limits: tuple[float, float]
+    canvas: Canvas, baseline: float, ends: list[tuple[float, str, bool]], limits: tuple[float, float], px: float = 10
 ) -> None:
     """Texts right-aligned at bar ends, given largest first; one that would touch another or a limit is left out."""
     taken: list[tuple[float, float]] = []
     for right, text, bold in ends:
-        style = Style(10, 600 if bold else 400, canvas.theme.text if bold else canvas.theme.text2)
+        style = Style(px, 600 if bold else 400, canvas.theme.text if bold else canvas.theme.text2)
         width = text_width(text, style.px, style.weight)
         left = right - width
         if left < limits[0] or right > limits[1] or any(left < b + 5 and a - 5 < right for a, b in taken):
             continue
         canvas.text(left, baseline, text, style)
         taken.append((left, right))
-
-
-def count_tag(canvas: Canvas, x: float, y: float, text: str) -> None:
-    """A panel-coloured tag with a count."""
-    canvas.tag(x, y, text, canvas.theme.panel, Style(10, 600, canvas.theme.text))
 
 
 def letter_tag(canvas: Canvas, rect: QRectF, texts: tuple[str, ...]) -> None:

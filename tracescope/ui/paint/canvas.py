@@ -14,7 +14,7 @@ from tracescope.ui.theme import Theme, colour
 LEFT: Final = -1
 CENTRE: Final = 0
 RIGHT: Final = 1
-LONGEST_TEXT: Final = 256
+LONGEST_TEXT: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,5 +175,5 @@ def centred_baseline(rect: QRectF, style: Style) -> float:
 
 
 def shown_text(text: str) -> str:
-    """``text`` from a file as one printable line of at most 256 characters."""
+    """``text`` as one printable line, cut where it is far longer than any line drawn."""
     return printable(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…")

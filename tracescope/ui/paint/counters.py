@@ -155,10 +155,11 @@ def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, t
     per_share = roof / top * area.height()
     width = round(time.width)
     level: F64 = np.full(width, area.bottom())
-    x = area.left() + np.arange(width + 1) * (area.width() / width)
+    x = np.linspace(area.left(), area.right(), width + 1)
     canvas.hatch(QRectF(area.left(), area.bottom() - per_share, area.width(), per_share), ROOF, 5)
     for plane, letter in ((Plane.WEIGHTS, "W"), (Plane.KV_READS, "K"), (Plane.KV_APPENDS, "A")):
-        upper: F64 = level - np.minimum(plane_columns(document, view, plane, width).floor, 1).astype(np.float64) * per_share
+        share = np.minimum(plane_columns(document, view, plane, width).floor, 1).astype(np.float64)
+        upper: F64 = np.asarray(level - share * per_share, np.float64)
         if (upper < level).any():
             fill = colour(mixed(theme.kinds[letter].fill, theme.panel, PALE))
             canvas.painter.setBrush(fill)

@@ -7,10 +7,10 @@ from PySide6.QtGui import QImage
 
 from tracescope.core.category import KINDS
 from tracescope.lod.fold import Columns
-from tracescope.ui.paint.bars import LETTERS
+from tracescope.ui.paint.bars import LETTERS, PALE
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.hatch import GAP, INK, hatch_pixels
-from tracescope.ui.theme import Theme
+from tracescope.ui.theme import Theme, mixed
 
 _ABOVE = len(KINDS)
 _IDLE = _ABOVE + 1
@@ -42,11 +42,12 @@ def paint_columns(
     letter: str = "",
     pitch: int = 4,
     idle: NDArray[np.bool_] | None = None,
+    pale: bool = False,
 ) -> None:
     """Draw folded columns over ``rect``, one column a logical pixel.
 
     ``letter``: the row's own kind, whose hatch is then used; else ink. ``idle`` bool[width]: columns in which time
-    without events is a gap, hatched the other way, rather than nothing.
+    without events is a gap, hatched the other way, rather than nothing. ``pale``: what is not floor is a pale fill.
     """
     area = canvas.snapped(rect)
     height = max(1, round(area.height() * canvas.scale))
@@ -64,15 +65,22 @@ def paint_columns(
     for index in range(_ABOVE, -1, -1):
         if edges.shape[0] > index and (edges[index] > (edges[index - 1] if index else 0)).any():
             part[middle < edges[index][None, :]] = index
-    image = _image(part, _palette(canvas.theme), _patterns(canvas, letter, pitch))
+    patterns = _patterns(canvas, letter, pitch)
+    palette = _palette(canvas.theme)
+    if pale:
+        del patterns[_ABOVE]
+        palette[_ABOVE] = _argb(mixed(canvas.theme.kinds[letter or "C"].fill, canvas.theme.panel, PALE))
+    image = _image(part, palette, patterns)
     image.setDevicePixelRatio(canvas.scale)
     canvas.painter.drawImage(QPointF(area.left(), area.top()), image)
 
 
 def _palette(theme: Theme) -> NDArray[np.uint32]:
-    colours = [theme.kinds[letter].fill for letter in LETTERS]
-    argb = [0xFF000000 | int(c[1:], 16) for c in colours] + [0, 0, 0]
-    return np.array(argb, np.uint32)
+    return np.array([_argb(theme.kinds[letter].fill) for letter in LETTERS] + [0, 0, 0], np.uint32)
+
+
+def _argb(hex_colour: str) -> int:
+    return 0xFF000000 | int(hex_colour[1:], 16)
 
 
 def _patterns(canvas: Canvas, letter: str, pitch: int) -> dict[int, NDArray[np.uint32]]:

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QBrush, QImage, QPainter, QPen, QPixmap
+from PySide6.QtGui import QBrush, QImage, QPainter, QPen
 
 from tracescope.ui.theme import THEMES, Theme, colour, mixed
 
@@ -57,7 +57,8 @@ def _tile(kind: str, theme_name: str, pitch: int, dpr: float) -> QImage:
 
 @lru_cache(maxsize=256)
 def _brush(kind: str, theme_name: str, pitch: int, dpr: float) -> QBrush:
-    return QBrush(QPixmap.fromImage(_tile(kind, theme_name, pitch, dpr)))
+    # An image, not a pixmap: pixmaps in a cache outlive the application object and crash at exit.
+    return QBrush(_tile(kind, theme_name, pitch, dpr))
 
 
 def hatch_brush(kind: str, theme: Theme, pitch: int, dpr: float) -> QBrush:

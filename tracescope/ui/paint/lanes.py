@@ -167,7 +167,10 @@ def paint_row(
         idle = _idle_columns(document, view, content.share.shape[1]) if plane is Plane.PATH else None
         # Without a bandwidth nothing is known to be above a floor; plain tracks have none to show.
         letter = row.letter if plane is not None else ""
-        paint_columns(canvas, plot, content, floor=floor and plane is not None, letter=letter, idle=idle)
+        pale = plane is Plane.COMPUTE or plane is None
+        paint_columns(
+            canvas, plot, content, floor=floor and plane is not None, letter=letter, idle=idle, pale=pale or not floor
+        )
         return
     if plane is Plane.PATH:
         _paint_gaps(canvas, placed.bar, content, document, time)
@@ -202,10 +205,10 @@ def _labels(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | 
         def amounts(event: int) -> tuple[str, ...]:
             count = int(column[events.work[event]])
             if count < 0:
-                return (f"{document.title_of(event)}, bytes unknown", "bytes unknown", "?")
+                return (f"{document.title_of(event)}, bytes unknown", "bytes unknown")
             if row.plane is Plane.COMPUTE:
                 return (word(count),) if count else ()
-            return word(count), *_shorter(word(count))
+            return shorter_sizes(word(count))
 
         return amounts
 
@@ -217,11 +220,11 @@ def _labels(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | 
     return titles
 
 
-def _shorter(text: str) -> tuple[str, str]:
-    """``117.4 MB`` without its decimals, then without its unit."""
+def shorter_sizes(text: str) -> tuple[str, ...]:
+    """``117.4 MB``, the same without decimals, then without its unit where that is MB, as in most bars."""
     number, _, unit = text.partition(" ")
     rounded = f"{float(number):.0f}"
-    return f"{rounded} {unit}", rounded
+    return (text, f"{rounded} {unit}", rounded) if unit == "MB" else (text, f"{float(number):.1f} {unit}")
 
 
 def _paint_gaps(canvas: Canvas, band: QRectF, bars: Bars, document: Document, time: TimeScale) -> None:
@@ -295,6 +298,7 @@ def _labels_beside(
     limit = time.left + time.width
     ends = np.append(pixels.x0[1:], np.inf)
     waited_for = {source: word for source, word in incoming(document, view.event)} if view.event >= 0 else {}
+    said = []
     for row in range(len(bars)):
         count = int(work.kv_append[events.work[bars.event[row]]])
         text = units.size(count) if count >= 0 else "bytes unknown"
@@ -303,6 +307,9 @@ def _labels_beside(
         if word is not None:  # the arrow and its tag stand here
             left += text_width(word, 10, 600) + 28
         if left + text_width(text, 10) < min(float(ends[row]) - 5, limit) and pixels.x0[row] >= time.left:
+            said.append((left, text))
+    if 2 * len(said) >= len(bars):  # where only a few fit, a lonely one would look special
+        for left, text in said:
             canvas.text(left, centred_baseline(band, style), text, style)
 
 

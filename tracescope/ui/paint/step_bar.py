@@ -169,7 +169,7 @@ def paint_as_run(canvas: Canvas, run: QRectF, document: Document, step: int, *, 
     time = time_scale(visible, run)
     content = document.planes(visible, round(run.width()))[Plane.PATH]
     canvas.hatch(run, GAP, 4)
-    style = BarStyle(pitch=4, floor=floor, rail=False)
+    style = BarStyle(pitch=4, floor=floor, rail=False, tags=False)
     if isinstance(content, Bars):
         paint_bars(canvas, run, content, time, style, Marks())
     elif isinstance(content, Columns):

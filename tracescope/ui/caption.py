@@ -1,0 +1,163 @@
+"""The words of a picture: the headline that states the finding, the run line, and the caption with all it must name."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import tracescope
+from tracescope.analysis.steps import ALL_ACCEPTED
+from tracescope.core import units
+from tracescope.core.category import StepKind
+from tracescope.core.trace import UNKNOWN
+from tracescope.ui.document import Document
+from tracescope.ui.step_facts import context_of, step_facts
+from tracescope.ui.view_state import ViewState
+
+SHA_SHOWN: Final = 12
+_PIECE: Final = 1 << 20
+
+
+def sha256_of(document: Document) -> str:
+    """SHA-256 of the file the document was opened from, hex; empty where it is not there any more."""
+    source = document.trace.meta.source
+    if source.sha256 and source.name == document.path.name:
+        return source.sha256
+    return document.remembered("sha256", 0, lambda: _file_sha256(document.path))
+
+
+def _file_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
+def headline(document: Document, view: ViewState) -> str:
+    """One sentence that states what the picture shows."""
+    if view.step < 0:
+        return f"{document.name}: no decode step was recognised"
+    facts = step_facts(document, view.step)
+    kind = StepKind(int(document.trace.steps.kind[view.step]))
+    start = f"{units.millis(facts.duration_ns)} ms per {kind.label} step"
+    if facts.floor_ns is None or facts.share is None or facts.gap_ns is None:
+        return f"{start}; no floor known, because the memory bandwidth is not"
+    if facts.gap_ns < 0:
+        return f"{start}: faster than its floor, so bytes or bandwidth are wrong"
+    share = units.percent(facts.share, 1)
+    above = f"{units.millis(facts.gap_ns)} ms above the floor"
+    without = f"; {facts.ops_without_floor:,} ops without floor" if facts.ops_without_floor else ""
+    return f"{start}: {share} of floor speed, {above}{without}"
+
+
+def machine(document: Document) -> str:
+    """The machine by name, or by what the trace says of its devices; empty where nothing is known."""
+    if document.basis.hardware is not None:
+        return document.basis.hardware.title
+    names = {device.name for device in document.trace.meta.devices if device.name}
+    return ", ".join(sorted(names))
+
+
+def model_words(document: Document) -> str:
+    """Such as ``llama-3-8b bf16``; ``model unknown`` where none is."""
+    model = document.trace.meta.model
+    return f"{model.name} {model.weights}" if model is not None else "model unknown"
+
+
+def bandwidth_words(document: Document) -> str:
+    """The bandwidth with its source, or that it is not known."""
+    basis = document.basis
+    if basis.bandwidth_bytes_per_s is None:
+        return "bandwidth unknown"
+    sustained = "datasheet, not sustained" if basis.bandwidth_source == "datasheet" else basis.bandwidth_source
+    return f"{units.rate(basis.bandwidth_bytes_per_s)} ({sustained})"
+
+
+def run_line(document: Document, view: ViewState) -> str:
+    """Model, machine, batch, context, which step of how many, how many devices."""
+    words = [model_words(document)]
+    name, rate = machine(document), document.basis.bandwidth_bytes_per_s
+    if name or rate:
+        words.append(", ".join(part for part in (name, units.rate(rate) if rate else "") if part))
+    if view.step >= 0:
+        batch = int(document.trace.steps.batch[view.step])
+        words.append(f"batch {batch:,}" if batch >= 0 else "batch unknown")
+        context = context_of(document, view.step)
+        if context:
+            words.append(context)
+        words.append(f"step {view.step:,} of {len(document.trace.steps):,}")
+    else:
+        words.append(f"{len(document.trace.events):,} events on {len(document.trace.tracks):,} tracks")
+    devices = len(document.trace.meta.devices)
+    if devices:
+        words.append("one device" if devices == 1 else f"{devices} devices")
+    return " · ".join(words)
+
+
+def caption_parts(document: Document, view: ViewState) -> tuple[str, ...]:
+    """Every statement the caption must carry, in order; what is not known says so."""
+    meta = document.trace.meta
+    sha = sha256_of(document)
+    origin = f'synthetic trace, profile "{meta.profile}"' if meta.synthetic else "measured trace"
+    parts = [
+        document.name,
+        f"sha256 {sha[:SHA_SHOWN]}" if sha else "sha256 unknown",
+        origin,
+        model_words(document),
+        machine(document) or "machine unknown",
+        f"bandwidth {bandwidth_words(document)}" if document.has_floor else "bandwidth unknown",
+        _peak_words(document),
+    ]
+    if view.step >= 0:
+        parts += _step_words(document, view.step)
+    parts.append(_energy_words(document))
+    return tuple(parts)
+
+
+def version_words() -> str:
+    """The product and its version."""
+    return f"tracescope {tracescope.__version__}"
+
+
+def _peak_words(document: Document) -> str:
+    basis = document.basis
+    if not basis.peak_flops_per_s:
+        return "peak unknown"
+    return f"peak {basis.peak_flops_per_s / 1e12:,.0f} TFLOP/s {basis.compute_dtype} dense (datasheet)"
+
+
+def _step_words(document: Document, step: int) -> list[str]:
+    steps = document.trace.steps
+    batch, tokens = int(steps.batch[step]), int(steps.generated_tokens[step])
+    words = [f"batch {batch:,}" if batch >= 0 else "batch unknown"]
+    if tokens == UNKNOWN or batch < 1:
+        words.append("tokens per request unknown")
+    else:
+        words.append("one token per request per step" if tokens == batch else f"{tokens:,} tokens per step")
+    words.append(ALL_ACCEPTED if bool(steps.all_accepted[step]) else "acceptance unknown")
+    return words
+
+
+def _energy_words(document: Document) -> str:
+    energy = document.basis.energy
+    if energy is None:
+        return "energy: no model for this machine"
+    (b0, b1, b2), (f0, f1, f2), (w0, w1, w2) = energy.memory_pj_per_bit, energy.flop_pj, energy.static_w
+    mid = f"energy {b1:g} pJ/bit, {f1:g} pJ/FLOP, {w1:g} W static, {energy.level} level"
+    return f"{mid} (fits {b0:g}/{b1:g}/{b2:g}, {f0:g}/{f1:g}/{f2:g}, {w0:g}/{w1:g}/{w2:g})"
+
+
+def wrapped(parts: tuple[str, ...], width_of: Callable[[str], float], width: float) -> list[str]:
+    """``parts`` joined by middle dots into as few lines of at most ``width`` as possible; parts are not broken."""
+    lines: list[str] = []
+    for part in parts:
+        joined = f"{lines[-1]} · {part}" if lines else part
+        if lines and width_of(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(part)
+    return lines

@@ -1,0 +1,35 @@
+"""The caption under a picture: as many lines as it takes, the version at the right of the last."""
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
+
+from tracescope.ui.caption import caption_parts, version_words, wrapped
+from tracescope.ui.document import Document
+from tracescope.ui.fonts import text_width
+from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
+from tracescope.ui.paint.canvas import Canvas, Style
+from tracescope.ui.theme import Theme
+from tracescope.ui.view_state import ViewState
+
+LINE: float = 18
+PX: float = 11
+
+
+def caption_lines(document: Document, view: ViewState, width: float) -> list[str]:
+    """The caption broken into lines of at most ``width`` px, room for the version left in each."""
+    room = width - text_width(version_words(), PX) - 30
+    return wrapped(caption_parts(document, view), lambda text: text_width(text, PX), room)
+
+
+def paint_caption(
+    painter: QPainter, rect: QRectF, document: Document, view: ViewState, theme: Theme, scale: float
+) -> None:
+    """The caption's lines from the top of ``rect``."""
+    canvas = Canvas(painter, theme, scale)
+    canvas.begin()
+    style = Style(PX, 400, theme.text2)
+    base = rect.top() + 12
+    for line in caption_lines(document, view, rect.width()):
+        canvas.text(rect.left(), base, line, style)
+        base += LINE
+    canvas.text(rect.right(), base - LINE, version_words(), style, AT_RIGHT)

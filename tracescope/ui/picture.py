@@ -1,0 +1,212 @@
+"""The picture for reviews: composed from the same paint functions as the window, with its view inside the file."""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
+from PySide6.QtGui import QGuiApplication, QImage, QImageWriter, QPainter
+
+from tracescope.core.errors import TraceError
+from tracescope.ui.caption import headline, run_line, sha256_of, version_words
+from tracescope.ui.document import Document
+from tracescope.ui.fonts import elided, register_fonts
+from tracescope.ui.paint.canvas import Canvas, Style
+from tracescope.ui.paint.caption import LINE, caption_lines, paint_caption
+from tracescope.ui.paint.legend import paint_legend
+from tracescope.ui.paint.report_blocks import (
+    IN_ORDER,
+    chosen_layer,
+    paint_all_steps,
+    paint_energy_of_step,
+    paint_gap_causes,
+    paint_in_order,
+)
+from tracescope.ui.paint.report_lanes import Block, lanes_height, paint_floor, paint_report_lanes
+from tracescope.ui.theme import LIGHT, Theme, colour
+from tracescope.ui.view_state import ViewState
+
+SIZE: Final = (1600, 900)
+SMALLEST: Final = (900, 500)
+LARGEST_SIDE: Final = 16_384
+MOST_PIXELS: Final = 100_000_000
+TEXT_KEY: Final = "tracescope"
+"""The key of the PNG text chunk that holds the view."""
+_kept: Final[list[QGuiApplication]] = []
+"""The application made for drawing lives as long as the process."""
+_MARGIN: Final = 40
+_FLOOR: Final = 84
+_BLOCKS: Final = 200
+
+
+def check_size(size: tuple[int, int], scale: float) -> None:
+    """Refuse a picture that would be unreadable or would not fit into memory, in one sentence."""
+    width, height = size
+    if width < SMALLEST[0] or height < SMALLEST[1]:
+        raise TraceError(
+            f"a picture of {width}x{height} is too small to read", action=f"Use at least {SMALLEST[0]}x{SMALLEST[1]}."
+        )
+    if not 1 <= scale <= 4:
+        raise TraceError(f"a scale of {scale:g} is not possible", action="Use a scale from 1 to 4.")
+    wide, high = width * scale, height * scale
+    if max(wide, high) > LARGEST_SIDE or wide * high > MOST_PIXELS:
+        raise TraceError(
+            f"a picture of {wide:.0f}x{high:.0f} pixels is too large",
+            action=f"Use at most {LARGEST_SIDE} a side and {MOST_PIXELS // 10**6} million pixels in all.",
+        )
+
+
+def render_picture(
+    document: Document, view: ViewState, size: tuple[int, int] = SIZE, scale: float = 1.0, theme: Theme = LIGHT
+) -> QImage:
+    """Draw ``view`` in ``size`` logical px; the image has size x scale pixels. Raises TraceError for absurd sizes.
+
+    The lanes show the whole current step, or ``view.selection`` where a range is chosen; without steps the visible
+    range. Needs a QGuiApplication.
+    """
+    check_size(size, scale)
+    register_fonts()
+    # A picture much larger than the design is the same picture with everything larger, not with more empty room.
+    grow = max(1.0, min(size[0] / SIZE[0], size[1] / SIZE[1]))
+    image = QImage(round(size[0] * scale), round(size[1] * scale), QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(scale * grow)
+    image.fill(colour(theme.panel))
+    painter = QPainter(image)
+    canvas = Canvas(painter, theme, scale * grow)
+    _compose(canvas, document, _pictured(document, view), size[0] / grow, size[1] / grow)
+    painter.end()
+    image.setDevicePixelRatio(1.0)
+    image.setText(TEXT_KEY, payload(document, view))
+    return image
+
+
+def _pictured(document: Document, view: ViewState) -> ViewState:
+    if view.selection is not None:
+        return view.with_(visible=view.selection, selection=None, playhead=None)
+    if view.step >= 0:
+        return view.with_(visible=document.step_range(view.step), playhead=None)
+    return view.with_(playhead=None)
+
+
+def _compose(canvas: Canvas, document: Document, view: ViewState, full_width: float, height: float) -> None:
+    painter, theme, scale = canvas.painter, canvas.theme, canvas.scale
+    canvas.begin()
+    width = full_width - 2 * _MARGIN
+    title = Style(25, 700, theme.text)
+    canvas.text(_MARGIN, 52, elided(headline(document, view), width, title.px, title.weight), title)
+    line = Style(14, 400, theme.text2)
+    canvas.text(_MARGIN, 78, elided(run_line(document, view), width, line.px, line.weight), line)
+    lines = len(caption_lines(document, view, width))
+    foot = height - 22 - lines * LINE
+    rule = foot - 44
+    y = _upper(canvas, document, view, Block(_MARGIN, 92, width), rule)
+    spare = max(0.0, rule - y - _needed(document, view, rule - y))
+    _lower(canvas, document, view, Block(_MARGIN, y + spare / 3, width), rule, spare=spare / 3)
+    canvas.hline(_MARGIN, _MARGIN + width, rule, theme.border)
+    legend = QRectF(_MARGIN, rule + 6, width, 26)
+    paint_legend(painter, legend, document, view, theme, scale)
+    paint_caption(painter, QRectF(_MARGIN, foot, width, lines * LINE), document, view, theme, scale)
+
+
+def _upper(canvas: Canvas, document: Document, view: ViewState, block: Block, limit: float) -> float:
+    """Floor bar and lanes; returns where the lower part may begin."""
+    if view.step < 0:
+        room = limit - block.top - 10
+        paint_report_lanes(canvas, Block(block.left, block.top + 10, block.width), document, view, room)
+        return limit
+    whole = view.visible == document.step_range(view.step)
+    lanes = Block(block.left, block.top + _FLOOR, block.width)
+    high = lanes_height(document, view, limit - lanes.top)
+    bottom = paint_report_lanes(canvas, lanes, document, view, min(high, limit - lanes.top))
+    # The line crosses the lanes only where both share the time axis; drawn last, it stays on top of them.
+    crosses = whole and "floor" in view.overlays
+    paint_floor(canvas, block, document, view, bottom if crosses else block.top + _FLOOR - 10)
+    return lanes.top + high + 14
+
+
+def _needed(document: Document, view: ViewState, room: float) -> float:
+    """Height of the lower part: the layer in order and the blocks, as far as they fit into ``room``."""
+    if view.step < 0:
+        return room
+    layer = IN_ORDER + 14 if chosen_layer(document, view) is not None and room >= IN_ORDER else 0.0
+    return layer + _BLOCKS if layer + _BLOCKS <= room else layer
+
+
+def _lower(canvas: Canvas, document: Document, view: ViewState, block: Block, limit: float, *, spare: float) -> None:
+    """The layer in order, then three blocks side by side, as far as there is room for them."""
+    if view.step < 0:
+        return
+    y = block.top
+    if chosen_layer(document, view) is not None and y + IN_ORDER <= limit:
+        paint_in_order(canvas, Block(block.left, y, block.width), document, view)
+        y += IN_ORDER + 14 + spare
+    if y + _BLOCKS > limit:
+        return
+    parts = [paint_gap_causes, paint_all_steps]
+    if "energy" in view.overlays:
+        parts.insert(1, paint_energy_of_step)
+    gap = 40.0
+    wide = (block.width - gap * (len(parts) - 1)) / len(parts)
+    for i, paint in enumerate(parts):
+        paint(canvas, Block(block.left + i * (wide + gap), y, wide), document, view)
+
+
+def payload(document: Document, view: ViewState) -> str:
+    """The view as JSON, with the hash of the trace it belongs to: what a dropped picture is restored from."""
+    content = {
+        "format": 1,
+        "made_by": version_words(),
+        "name": document.name,
+        "sha256": sha256_of(document),
+        "view": view.to_json(),
+    }
+    return msgspec.json.encode(content).decode()
+
+
+def view_in_picture(path: Path) -> tuple[ViewState, dict[str, Any]]:
+    """The view stored in a picture and the rest of its payload. Raises TraceError where the file holds none."""
+    text = QImage(str(path)).text(TEXT_KEY)
+    try:
+        content = msgspec.json.decode(text.encode()) if text else None
+        if not isinstance(content, dict):
+            raise ValueError("no payload")
+        return ViewState.from_json(content["view"]), content
+    except (ValueError, KeyError, TypeError, msgspec.DecodeError) as error:
+        raise TraceError(f"{path.name} is not a picture made by tracescope") from error
+
+
+def png_bytes(image: QImage) -> bytes:
+    """The image as PNG with its text chunk; the same bytes for the same image."""
+    buffer = QBuffer()  # with an array of its own: one made here could be gone before the buffer
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QImageWriter(buffer, QByteArray(b"png"))
+    if not writer.write(image):
+        raise TraceError(f"the picture could not be encoded as PNG: {writer.errorString()}")
+    return bytes(buffer.data().data())
+
+
+def save_png(image: QImage, path: Path, view: ViewState, document: Document) -> None:
+    """Write ``image`` with its view to ``path``: whole or not at all. Raises TraceError where it cannot be written."""
+    image.setText(TEXT_KEY, payload(document, view))
+    data = png_bytes(image)
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise TraceError(f"{path} could not be written: {error.strerror}", action="Choose another place.") from error
+
+
+def offscreen_application() -> QGuiApplication:
+    """The Qt application for drawing without a window, made when there is none."""
+    existing = QGuiApplication.instance()
+    if isinstance(existing, QGuiApplication):
+        return existing
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    _kept.append(QGuiApplication(["tracescope"]))
+    return _kept[-1]
