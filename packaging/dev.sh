@@ -83,7 +83,7 @@ fi
 
 case $task in
 run)
-    sample=sample_traces/llama-3-8b_h100-sxm_b16_c4096.tscope.h5
+    sample=sample_traces/llama-3-8b_h100_b16_c4096.tscope.h5
     [ $# -gt 0 ] || set -- "$sample"
     if [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] || [ "$(uname -s)" = Darwin ]; then
         exec .venv/bin/tracescope "$@"
