@@ -17,7 +17,7 @@ from chrome_files import read, read_events, read_text, slices
 from tracescope.core.category import EventFlag
 from tracescope.core.errors import TraceError
 from tracescope.io import IMPORTERS, reader_for
-from tracescope.io.chrome import container, text
+from tracescope.io.chrome import container, reader, text
 from tracescope.io.chrome.times import exact_nanoseconds, nanoseconds
 
 X = '{"ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": 7, "ts": %s, "dur": %s}'
@@ -169,6 +169,28 @@ class TestTables:
         assert [(t.is_device, t.device) for t in raw.tracks] == [(True, 3), (True, 2), (False, -1)]
         assert (raw.tracks[2].process, raw.tracks[2].thread) == ("python (CPU)", "thread 7")
         assert raw.categories == ("kernel", "gpu_memset", "cpu_op")
+
+    def test_many_categories_become_one(self, tmp_path: Path) -> None:
+        raw = read_events(
+            tmp_path, *(f'{{"ph":"X","cat":"c{i}","name":"a","pid":1,"tid":1,"ts":1,"dur":1}}' for i in range(300))
+        )
+        assert len(raw.categories) == 256
+        assert raw.categories[raw.events.category[299]] == "(other)"
+        assert raw.flagged == {"category_merged": 45}
+
+    def test_end_gives_its_arguments_to_a_begin_without(self, tmp_path: Path) -> None:
+        raw = read_events(
+            tmp_path,
+            '{"ph":"B","name":"a","pid":1,"tid":1,"ts":1}',
+            '{"ph":"E","pid":1,"tid":1,"ts":3,"args":{"rows":5}}',
+            '{"ph":"B","name":"b","pid":1,"tid":1,"ts":4,"args":{"x":1}}',
+        )
+        assert [raw.details[d] for d in raw.events.detail] == ['{"rows":5}', '{"x":1}']
+
+    def test_too_many_tracks_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reader, "MAX_TRACKS", 10)
+        with pytest.raises(TraceError, match="10 tracks"):
+            read_events(tmp_path, *(f'{{"ph":"X","name":"a","pid":{i},"tid":1,"ts":1,"dur":1}}' for i in range(12)))
 
     def test_header_before_and_after_the_events(self, tmp_path: Path) -> None:
         raw = read_text(

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tracescope.core.category import EventFlag
-from tracescope.core.raw import RawEvents
 from tracescope.io.chrome.event import LOOSE, UNREADABLE, Event
 from tracescope.io.chrome.flows import Flows
-from tracescope.io.chrome.pairing import BEGINS, ENDS, Mark, pair
+from tracescope.io.chrome.pairing import BEGINS, ENDS, MARK_COLUMNS, pair
 from tracescope.io.chrome.tables import NO_PROCESS, NO_THREAD, Details, Tracks, ident_text, new_numbering
 from tracescope.io.chrome.times import LIMIT_NS, nanoseconds
 
@@ -37,7 +36,7 @@ _COLUMNS: Final[dict[str, Any]] = {
     "start": np.int64,
     "duration": np.int64,
     "name": np.uint32,
-    "category": np.uint16,
+    "category": np.uint32,
     "track": np.uint32,
     "correlation": np.int64,
     "detail": np.uint32,
@@ -61,7 +60,7 @@ class Collector:
         """(metadata event's name, pid, tid or "") to text."""
         self.fractional = False
         self._parts: dict[str, list[NDArray[Any]]] = {column: [] for column in _COLUMNS}
-        self._marks: list[Mark] = []
+        self._marks: dict[str, list[NDArray[Any]]] = {column: [] for column in MARK_COLUMNS}
         self._flows = Flows()
         self._async_keys = new_numbering()
 
@@ -131,7 +130,7 @@ class Collector:
             start=start,
             duration=duration,
             name=np.fromiter(map(names.__getitem__, map(_NAME, events)), np.uint32, len(events)),
-            category=np.fromiter(map(categories.__getitem__, map(_CATEGORY, events)), np.uint16, len(events)),
+            category=np.fromiter(map(categories.__getitem__, map(_CATEGORY, events)), np.uint32, len(events)),
             track=self.tracks.codes(events),
             correlation=correlation,
             detail=detail,
@@ -150,22 +149,38 @@ class Collector:
             self.flagged["sub_nanosecond"] += times.finer
         self._drop("invalid_timestamp", int((~times.valid).sum()))
         events = [e for e, valid in zip(events, times.valid.tolist(), strict=True) if valid]
-        starts = times.ns[times.valid].tolist()
-        details, correlations = self.details.take(events)
-        for event, start, detail, correlation in zip(
-            events, starts, details.tolist(), correlations.tolist(), strict=True
-        ):
-            ends = event.ph in ENDS
+        detail, correlation = self.details.take(events)
+        ends = [event.ph in ENDS for event in events]
+        keys, tracks = self._pairing_keys(events)
+        columns: dict[str, ArrayLike] = {
+            "start": times.ns[times.valid],
+            "key": keys,
+            "name": [
+                self.names[event.name] if event.name or not is_end else -1
+                for event, is_end in zip(events, ends, strict=True)
+            ],
+            "category": [self.categories[event.cat] for event in events],
+            "track": tracks,
+            "correlation": correlation,
+            "detail": detail,
+            "ends": ends,
+        }
+        for column, values in columns.items():
+            self._marks[column].append(np.asarray(values, MARK_COLUMNS[column]))
+
+    def _pairing_keys(self, events: list[Event]) -> tuple[list[int], list[int]]:
+        """(what pairs, track) of each begin or end: even keys are threads, odd ones asynchronous ids."""
+        keys, tracks = [], []
+        for event in events:
             if event.ph in "BE":
                 track = int(self.tracks.codes([event])[0])
-                key = track * 2
+                keys.append(track * 2)
             else:
                 pid = ident_text(event.pid, NO_PROCESS)
                 track = self.tracks.of_text(pid, f"async {event.cat or event.name}")
-                key = self._async_keys[f"{pid}\0{event.cat}\0{_id_text(event)}"] * 2 + 1
-            name = self.names[event.name] if event.name or not ends else -1
-            category = self.categories[event.cat]
-            self._marks.append(Mark(start, key, track, name, category, detail, correlation, ends))
+                keys.append(self._async_keys[f"{pid}\0{event.cat}\0{_id_text(event)}"] * 2 + 1)
+            tracks.append(track)
+        return keys, tracks
 
     def _add_labels(self, events: list[Event]) -> None:
         for event in events:
@@ -181,40 +196,36 @@ class Collector:
                 key = (event.name, ident_text(event.pid, NO_PROCESS), tid)
                 self.labels[key] = str(msgspec.json.decode(bytes(raw).decode("utf-8", "replace")))
 
-    def finish(self) -> RawEvents:
-        """The rows: complete events in file order, then paired ones by their begin. Call once, at the end."""
+    def finish(self) -> dict[str, NDArray[Any]]:
+        """The columns of RawEvents: complete events in file order, then paired ones by their begin. Call once.
+
+        ``category`` is uint32 and counts in ``categories``, whose words are as the file spells them.
+        """
         lone = self._flows.lone_ends()
         if lone:
             self.flagged["lone_flow_end"] += lone
-        columns = {name: self._take_column(name) for name in _COLUMNS}
+        columns = {name: _joined(self._parts, name, dtype) for name, dtype in _COLUMNS.items()}
+        if self._marks["start"]:
+            columns = self._with_pairs(columns)
+        return columns
+
+    def _with_pairs(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        marks = {name: _joined(self._marks, name, dtype) for name, dtype in MARK_COLUMNS.items()}
+        if not len(marks["start"]):
+            return columns
         ends = columns["start"] + columns["duration"]
-        last = int(ends.max()) if len(ends) else None
-        if self._marks:
-            latest = max(mark.start for mark in self._marks)
-            columns = self._with_pairs(columns, latest if last is None else max(last, latest))
-        return RawEvents(**columns)
+        last = int(np.concatenate([marks["start"], ends]).max())
+        pairs = pair(marks, last, self.dropped, self.flagged)
+        self.imported += len(pairs.marks) + pairs.matched
+        more = {name: values[pairs.marks] for name, values in marks.items() if name in _COLUMNS}
+        more |= {"duration": pairs.duration, "flags": pairs.flags, "detail": pairs.detail}
+        return {name: np.concatenate([columns[name], more[name].astype(dtype)]) for name, dtype in _COLUMNS.items()}
 
-    def _take_column(self, name: str) -> NDArray[Any]:
-        """Join the parts of one column and let them go: two copies of one column at most live together."""
-        parts, self._parts[name] = self._parts[name], []
-        return np.concatenate(parts) if parts else np.empty(0, _COLUMNS[name])
 
-    def _with_pairs(self, columns: dict[str, NDArray[Any]], last: int) -> dict[str, NDArray[Any]]:
-        pairs = pair(self._marks, last, self.dropped, self.flagged)
-        self._marks = []
-        self.imported += len(pairs.begins) + pairs.matched
-        begins = pairs.begins
-        more: dict[str, list[int]] = {
-            "start": [m.start for m in begins],
-            "duration": pairs.durations,
-            "name": [m.name for m in begins],
-            "category": [m.category for m in begins],
-            "track": [m.track for m in begins],
-            "correlation": [m.correlation for m in begins],
-            "detail": [m.detail for m in begins],
-            "flags": pairs.flags,
-        }
-        return {name: np.concatenate([columns[name], np.array(more[name], _COLUMNS[name])]) for name in columns}
+def _joined(parts: dict[str, list[NDArray[Any]]], name: str, dtype: Any) -> NDArray[Any]:
+    """Join the parts of one column and let them go: two copies of one column at most live together."""
+    pieces, parts[name] = parts[name], []
+    return np.concatenate(pieces) if pieces else np.empty(0, dtype)
 
 
 def _id_text(event: Event) -> str:

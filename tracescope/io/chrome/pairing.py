@@ -1,78 +1,91 @@
 """Begin and end events become rows: paired by a stack per thread, or per id for asynchronous ones."""
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tracescope.core.category import EventFlag
+from tracescope.core.columns import I64, U8
 
 BEGINS: Final = frozenset("BbS")
 ENDS: Final = frozenset("EeF")
 
+MARK_COLUMNS: Final[dict[str, Any]] = {
+    "start": np.int64,
+    "key": np.int64,
+    "name": np.int64,
+    "category": np.uint32,
+    "track": np.uint32,
+    "correlation": np.int64,
+    "detail": np.uint32,
+    "ends": np.bool_,
+}
+"""One begin or end a row, times in ns. ``key`` is what pairs (a track, or an id); ``name`` is -1 for a nameless end."""
 
-@dataclass(slots=True)
-class Mark:
-    """One begin or end. ``key`` is what pairs: a track, or an id; ``name`` is -1 where an end has none."""
-
-    start: int
-    key: int
-    track: int
-    name: int
-    category: int
-    detail: int
-    correlation: int
-    ends: bool
+_AT_ONCE: Final = 1 << 16
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Pairs:
-    """Rows made from begins, in order of their begin; ``matched`` counts ends that found theirs."""
+    """Rows made from begins, by time: which marks they are, their duration (ns), flags and details.
 
-    begins: list[Mark] = field(default_factory=list)
-    durations: list[int] = field(default_factory=list)
-    flags: list[int] = field(default_factory=list)
-    matched: int = 0
-
-
-def pair(marks: list[Mark], trace_end: int, dropped: Counter[str], flagged: Counter[str]) -> Pairs:
-    """Pair ``marks`` (in file order; times in ns). An open begin ends at ``trace_end`` and is flagged unfinished.
-
-    Files need not be in time order, so marks are sorted by time first, file order breaking ties. A named end closes
-    the innermost open begin of its name; a nameless one the innermost of all; a stray one is dropped.
+    ``matched`` counts the ends that found their begin.
     """
-    result = Pairs()
-    open_rows: defaultdict[int, list[int]] = defaultdict(list)
-    for mark in sorted(marks, key=lambda m: m.start):
-        stack = open_rows[mark.key]
-        if not mark.ends:
-            stack.append(len(result.begins))
-            result.begins.append(mark)
-            result.durations.append(-1)
-            result.flags.append(0)
+
+    marks: I64
+    duration: I64
+    flags: U8
+    detail: NDArray[np.uint32]
+    matched: int
+
+
+def pair(marks: dict[str, NDArray[Any]], trace_end: int, dropped: Counter[str], flagged: Counter[str]) -> Pairs:
+    """Pair ``marks`` (MARK_COLUMNS, in file order). An open begin ends at ``trace_end`` and is flagged unfinished.
+
+    Files need not be in time order, so marks are taken by time, file order breaking ties. A named end closes the
+    innermost open begin of its name; a nameless one the innermost of all; a stray one is dropped.
+    """
+    start, ends = marks["start"], marks["ends"]
+    order = np.argsort(start, kind="stable")
+    end_mark = np.full(len(start), -1)
+    open_marks: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for mark, key, name, is_end in _rows(order, marks["key"], marks["name"], ends):
+        stack = open_marks[key]
+        if not is_end:
+            stack.append((mark, name))
             continue
-        place = _matching(stack, mark.name, result.begins)
+        place = _matching(stack, name)
         if place is None:
             dropped["misplaced_end"] += 1
-            continue
-        row = stack.pop(place)
-        begin = result.begins[row]
-        result.durations[row] = mark.start - begin.start
-        begin.detail = begin.detail or mark.detail
-        result.matched += 1
-    for row, duration in enumerate(result.durations):
-        if duration < 0:
-            result.durations[row] = max(trace_end - result.begins[row].start, 0)
-            result.flags[row] |= EventFlag.UNFINISHED
-            flagged["unfinished"] += 1
-        if result.durations[row] == 0:
-            result.flags[row] |= EventFlag.ZERO_LENGTH
-    return result
+        else:
+            end_mark[stack.pop(place)[0]] = mark
+    begins = order[~ends[order]]
+    closed_by = end_mark[begins]
+    unfinished = closed_by < 0
+    if unfinished.any():
+        flagged["unfinished"] += int(unfinished.sum())
+    duration = np.where(unfinished, trace_end, start[closed_by]) - start[begins]
+    flags = np.where(unfinished, EventFlag.UNFINISHED, 0) | np.where(duration == 0, EventFlag.ZERO_LENGTH, 0)
+    own, other = marks["detail"][begins], marks["detail"][closed_by]
+    detail = np.where((own == 0) & ~unfinished, other, own).astype(np.uint32)
+    return Pairs(begins, duration, flags.astype(np.uint8), detail, int((~unfinished).sum()))
 
 
-def _matching(stack: list[int], name: int, begins: list[Mark]) -> int | None:
+def _rows(order: I64, *columns: NDArray[Any]) -> Iterator[tuple[int, int, int, bool]]:
+    """The rows of ``columns`` in ``order``, the row number first; Python objects of a few thousand at a time."""
+    for low in range(0, len(order), _AT_ONCE):
+        piece = order[low : low + _AT_ONCE]
+        yield from zip(piece.tolist(), *(column[piece].tolist() for column in columns), strict=True)
+
+
+def _matching(stack: list[tuple[int, int]], name: int) -> int | None:
     """The place in ``stack`` of the begin that an end called ``name`` (-1: nameless) closes."""
     if not stack:
         return None
-    if name < 0 or begins[stack[-1]].name == name:
+    if name < 0 or stack[-1][1] == name:
         return len(stack) - 1
-    return next((i for i in range(len(stack) - 1, -1, -1) if begins[stack[i]].name == name), None)
+    return next((place for place in range(len(stack) - 1, -1, -1) if stack[place][1] == name), None)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from tracescope.core.columns import U8, U32
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawDevice, RawEvents, RawTrace, RawTrack
 from tracescope.core.report import Source
@@ -52,6 +53,8 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
             collector.add(events)
             if _is_foreign(collector, container, at_least=MAX_FOREIGN):
                 break
+            if len(collector.tracks.keys) > MAX_TRACKS:
+                raise TraceError(f"{path.name}: has more than {MAX_TRACKS} tracks (threads and streams)")
         nothing = _is_foreign(collector, container, at_least=1)
         if not container.has_events or nothing:
             raise TraceError(
@@ -60,13 +63,14 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
                 action="Open the *.json or *.json.gz file that torch.profiler's export_chrome_trace wrote.",
             )
         sha256 = source.sha256
-    rows = collector.finish()
+    columns = collector.finish()
     seen = collector.seen + container.dropped.total()
     dropped = collector.dropped + container.dropped
     flagged = collector.flagged + container.flagged
     if source.replaced:
         flagged["text_repaired"] += source.replaced
-    categories, rows = _lower_categories(collector, rows)
+    categories, columns["category"] = _lower_categories(list(collector.categories), columns["category"], flagged)
+    rows = RawEvents(**columns)
     devices = _devices(container.metadata, flagged)
     base = container.metadata.get("baseTimeNanoseconds")
     base_time = base if isinstance(base, int) and 0 < base < 1 << 62 else 0
@@ -94,6 +98,8 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     )
 
 
+MAX_TRACKS: Final = 100_000
+MAX_CATEGORIES: Final = 256
 MAX_FOREIGN: Final = 10_000
 """So many elements without one phase are enough to say that a list holds no trace events."""
 
@@ -113,16 +119,17 @@ def _shortened(text: str, flagged: Counter[str]) -> str:
     return text[:MAX_TEXT]
 
 
-def _lower_categories(collector: Collector, rows: RawEvents) -> tuple[tuple[str, ...], RawEvents]:
-    """Category words lower-cased and numbered again, so that ``Kernel`` and ``kernel`` are one."""
+def _lower_categories(spelled: list[str], codes: U32, flagged: Counter[str]) -> tuple[tuple[str, ...], U8]:
+    """Category words lower-cased and numbered again, so that ``Kernel`` and ``kernel`` are one.
+
+    Beyond 255 different words (a writer put something else there) the rest are one category, ``(other)``.
+    """
     words: dict[str, int] = {}
-    lookup = [words.setdefault(word.lower(), len(words)) for word in collector.categories]
-    if len(words) > 256:
-        words = dict(list(words.items())[:255]) | {"(other)": 255}
-        lookup = [min(code, 255) for code in lookup]
-    category = np.array(lookup or [0], np.uint8)[rows.category]
-    columns = {name: getattr(rows, name) for name in RawEvents.__dataclass_fields__}
-    return tuple(words), RawEvents(**(columns | {"category": category}))
+    lookup = [words.setdefault(word.lower(), len(words)) for word in spelled]
+    if len(words) > MAX_CATEGORIES:
+        words = dict.fromkeys([*list(words)[: MAX_CATEGORIES - 1], "(other)"], 0)
+        flagged["category_merged"] += sum(code >= MAX_CATEGORIES - 1 for code in lookup)
+    return tuple(words), np.minimum(np.array(lookup or [0]), MAX_CATEGORIES - 1).astype(np.uint8)[codes]
 
 
 def _tracks(
