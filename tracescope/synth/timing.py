@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from tracescope.core.category import Op
-from tracescope.core.columns import I64
+from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.errors import TraceError
-from tracescope.core.floors import round_cumulatively
+from tracescope.core.floors import F64, round_cumulatively
 from tracescope.core.hardware import Basis
 from tracescope.synth.plan import COMPUTE, Plan
 
@@ -128,20 +128,15 @@ def _rounded_floors(plan: Plan) -> I64:
 def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int) -> Timing:
     per_op = np.random.Generator(np.random.PCG64([seed, 0]))
     per_step = np.random.Generator(np.random.PCG64([seed, 1]))
-    kernels = [KERNELS[Op(o)] for o in plan.op.tolist()]
-    ramp, least, spread, tail = (
-        np.array([getattr(k, name) for k in kernels], np.float64) for name in ("ramp_ns", "least_ns", "spread", "tail")
-    )
-    moves = np.array([k.activations for k in kernels])
+    law = kernel_law(plan.op, basis)
+    spread, tail = law.spread, law.tail
     activation_ns = np.maximum(plan.table.activation, 0) / (basis.bandwidth_bytes_per_s or 1) * 1e9
-    slowdown = 1 / np.minimum(1, np.array([k.reach for k in kernels]) * _datasheet_share(basis))
     wait, duration = np.empty_like(floor), np.empty_like(floor)
     for rows in _blocks(plan):
         # Only sums and products of uniform numbers: the same bits on every machine and every numpy.
         draw = per_op.random((rows.stop - rows.start, plan.ops, 3))
         work = plan.work[rows]
-        slower = np.where(plan.engine[work] == COMPUTE, 1 / COMPUTE_REACH, slowdown)
-        time = np.maximum(least, ramp + (plan.floor_ns[work] + moves * activation_ns[work]) * slower)
+        time = law.steady_ns(plan.floor_ns[work], activation_ns[work], plan.engine[work] == COMPUTE)
         time *= 1 + spread * (draw[..., 0] + draw[..., 1] - 1) + tail * np.maximum(12 * draw[..., 1] - 11, 0)
         duration[rows] = np.maximum(np.rint(time), floor[rows])
         late = draw[..., 2] > 1 - HICCUP_SHARE
@@ -152,6 +147,69 @@ def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int) -> Timing:
     _load_kernels(duration, plan, per_step)
     _stall_host(duration, plan, per_step)
     return Timing(wait, duration)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLaw:
+    """The table of kernels for a row of ops, float64[ops] each: how long one runs before the draw of its jitter."""
+
+    ramp: F64
+    least: F64
+    slowdown: F64
+    moves: Bool
+    spread: F64
+    tail: F64
+
+    def steady_ns(self, floor_ns: F64, activation_ns: F64, compute: Bool) -> F64:
+        """Durations without jitter, ns, of ops with these floors; all arguments broadcast against [..., ops]."""
+        slower = np.where(compute, 1 / COMPUTE_REACH, self.slowdown)
+        return np.maximum(self.least, self.ramp + (floor_ns + self.moves * activation_ns) * slower)
+
+    @property
+    def mean_jitter(self) -> F64:
+        """What the jitter multiplies a duration by on average: the symmetric part nothing, the tail 1/24 of itself."""
+        return 1 + self.tail / 24
+
+
+def kernel_law(op: U8, basis: Basis) -> KernelLaw:
+    """How the kernels of ``op`` (an Op each) run in the realistic profile on ``basis``."""
+    kernels = [KERNELS[Op(o)] for o in op.tolist()]
+    ramp, least, spread, tail, reach = (
+        np.array([getattr(k, name) for k in kernels], np.float64)
+        for name in ("ramp_ns", "least_ns", "spread", "tail", "reach")
+    )
+    slowdown = 1 / np.minimum(1, reach * _datasheet_share(basis))
+    return KernelLaw(ramp, least, slowdown, np.array([k.activations for k in kernels], bool), spread, tail)
+
+
+def expected_ns(profile: str, basis: Basis, op: U8, floor_ns: F64, *, activation_ns: F64, compute: Bool) -> F64:
+    """Mean time of each op of a step with the gap before it, float64 ns like ``floor_ns`` [..., ops].
+
+    ``op`` holds an Op each; ``activation_ns`` is what unfused activations take at the bandwidth; ``compute`` marks ops
+    bound by FLOPs. Stalls and first uses are not in it: see :func:`host_delays`.
+    """
+    if profile == IDEAL:
+        return floor_ns
+    law = kernel_law(op, basis)
+    host = np.equal(op, Op.LAUNCH)
+    gap = sum(GAP_NS) / 2 + HICCUP_SHARE * HICCUP_NS
+    mean = np.maximum(law.steady_ns(floor_ns, activation_ns, compute) * law.mean_jitter, floor_ns)
+    return mean + np.where(host, GRAPH_START_NS, gap)  # one launch a step: the graph starts once
+
+
+def host_delays(profile: str, steps: int, kinds: int, random: np.random.Generator, *, first: bool) -> I64:
+    """What the host adds to each of the next ``steps`` steps, int64 ns: stalls, and the first use of ``kinds`` kernels.
+
+    ``random`` goes on where it stopped, so that blocks of any size give the same numbers.
+    """
+    if profile == IDEAL:
+        return np.zeros(steps, np.int64)
+    draw = random.random((steps, 2))
+    low, high = STALL_NS
+    late = np.where(draw[:, 0] < STALL_SHARE, np.rint(low + (high - low) * draw[:, 1]), 0).astype(np.int64)
+    if first and steps:
+        late[0] = int(kinds * sum(FIRST_USE_NS) / 2)
+    return late
 
 
 def _datasheet_share(basis: Basis) -> float:
