@@ -14,6 +14,8 @@ from tracescope.ui.theme import Theme
 
 LAYOUT_VERSION = 1
 """Raise it when docks are added or removed: a layout of another version is not restored."""
+LOW_WINDOW = 700
+"""Below this height the tables give two rows to the lanes."""
 _RIGHT = Qt.DockWidgetArea.RightDockWidgetArea
 _BOTTOM = Qt.DockWidgetArea.BottomDockWidgetArea
 _TAB_BAR, _TABLE_HEAD, _ROW = 27, 22, 20
@@ -128,7 +130,8 @@ class Docks:
         bottom = [self._docks[p.key] for p in PANELS if p.area == _BOTTOM]
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         self._window.resizeDocks(right[:1], [sizes.right_dock], horizontal)
-        wanted = _TAB_BAR + _TABLE_HEAD + sizes.table_rows * _ROW - 3
+        rows = sizes.table_rows if height >= LOW_WINDOW else sizes.table_rows - 2
+        wanted = _TAB_BAR + _TABLE_HEAD + rows * _ROW - 3
         self._window.resizeDocks(bottom[:1], [wanted], vertical)
         if not self._narrow and len(right) == 2:
             below = 268

@@ -192,8 +192,7 @@ class MainWindow(QMainWindow):
         self.theme = theme
         application = QApplication.instance()
         if isinstance(application, QApplication):
-            application.setPalette(style.palette(theme))
-            application.setStyleSheet(style.style_sheet(theme))
+            style.apply(application, theme)
         self.toolbar.set_theme(theme)
         self.timeline.set_theme(theme)
         self.welcome.set_theme(theme)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 import tracescope
 from tracescope.core.errors import TraceError
 from tracescope.core.model import Workload
+from tracescope.core.trace import Trace
 from tracescope.io import native
 from tracescope.load import ImportOptions, open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis
@@ -208,13 +209,16 @@ class Opener(QObject):
 
     def _opened(self, document: Document) -> None:
         self._set_loading(None)
-        self._set_origin(self._opening)
+        # The document first: who listens to the origin looks at both.
+        self.origin = self._opening
         view = document.initial_view().with_(overlays=frozenset(self._settings.value.overlays))
         self._session.set_document(document, view)
+        self.origin_changed.emit()
         self._remember()
-        if not len(document.trace.steps):
-            text = "No decode step was recognised: the trace is shown as a plain timeline."
-            self._messages.post(Message(text, warning=False))
+        said = arrival_notes(document.trace, foreign=self.origin.foreign)
+        if said:
+            losses = self.origin.foreign and document.trace.meta.report.has_losses
+            self._messages.post(Message(" ".join(said), warning=losses))
 
     def _fail(self, error: TraceError) -> None:
         self._set_loading(None)
@@ -243,6 +247,23 @@ class Opener(QObject):
                 opened=datetime.now().isoformat(timespec="minutes"),
             )
         )
+
+
+def arrival_notes(trace: Trace, *, foreign: bool) -> list[str]:
+    """Sentences that belong beside a trace that was just opened: what was lost on the way, and what is not in it."""
+    said = []
+    report = trace.meta.report
+    if foreign and report.truncated_at_byte is not None:
+        said.append(f"The file is cut short at byte {report.truncated_at_byte:,} of its text.")
+    if foreign and report.dropped:
+        dropped = sum(report.dropped.values())
+        reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in report.dropped.items())
+        said.append(f"{dropped:,} of {report.seen:,} elements were left out: {reasons} (see Data quality).")
+    if not len(trace.events):
+        said.append("It holds no events.")
+    elif not len(trace.steps):
+        said.append("No decode step was recognised: the trace is shown as a plain timeline.")
+    return said
 
 
 def document_from(path: Path, shown_path: Path | None = None) -> Document:

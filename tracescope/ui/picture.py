@@ -9,7 +9,7 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
 from PySide6.QtGui import QGuiApplication, QImage, QImageWriter, QPainter
 
 from tracescope.core.errors import TraceError
-from tracescope.ui.caption import headline, run_line, sha256_of, version_words
+from tracescope.ui.caption import caption_parts, headline, run_line, sha256_of, version_words
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, register_fonts
 from tracescope.ui.paint.canvas import Canvas, Style
@@ -159,6 +159,7 @@ def payload(document: Document, view: ViewState) -> str:
         "made_by": version_words(),
         "name": document.name,
         "sha256": sha256_of(document),
+        "caption": list(caption_parts(document, view)),
         "view": view.to_json(),
     }
     return msgspec.json.encode(content).decode()

@@ -2,9 +2,21 @@
 
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication
 
 from tracescope.ui.theme import Theme, mixed
+
+
+def apply(application: QApplication, theme: Theme) -> None:
+    """Give the whole application another palette and style sheet, and nothing but that."""
+    # Qt drops the fonts that some widgets were given when the application's style sheet changes.
+    fonts = [(w, w.font()) for w in application.allWidgets() if w.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
+    application.setPalette(palette(theme))
+    application.setStyleSheet(style_sheet(theme))
+    for widget, its_font in fonts:
+        widget.setFont(its_font)
 
 
 def palette(theme: Theme) -> QPalette:

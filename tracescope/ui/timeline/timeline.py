@@ -136,6 +136,9 @@ class Timeline(QWidget):
             letter = scan_code_letter(event.nativeScanCode(), event.key())
             if letter:
                 return self._keys_of_actions.get(f"Shift+{letter}" if shift else letter)
+        # Where the platform cannot say that Shift made the question mark, its shortcut does not match.
+        if event.key() == Qt.Key.Key_Question:
+            return "show_keys"
         # The arrows of the keypad are arrows too: their own modifier is left out.
         pressed = QKeyCombination(modifiers, Qt.Key(event.key()))
         return self._keys_of_actions.get(QKeySequence(pressed).toString())
