@@ -343,6 +343,26 @@ class TestDamage:
         assert [s["name"] for s in slices(raw)] == ["a", "b"]
         assert raw.dropped == {"unreadable_event": 1}
 
+    def test_unreadable_elements_are_counted_one_by_one(self, tmp_path: Path) -> None:
+        raw = read_events(tmp_path, X % ("a", 1, 1), *["{x}"] * 50, X % ("b", 2, 1), *["{x}"] * 50)
+        assert [s["name"] for s in slices(raw)] == ["a", "b"]
+        assert raw.dropped == {"unreadable_event": 100}
+
+    def test_damage_in_every_event_counts_the_same_in_one_piece_and_one_by_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        event = r'{"ph":"X","name":"C:\cuda","pid":1,"tid":1,"ts":%d,"dur":1,"args":{"a":inf,"b":"\x"}}'
+        monkeypatch.setattr(text, "BLOCK", 4000)
+        raw = read_events(tmp_path, *(event % i for i in range(300)))
+        assert raw.events.start.tolist() == [i * 1000 for i in range(300)]
+        assert raw.flagged == {"escapes_repaired": 600, "nonfinite_number": 300}
+        assert raw.names == (r"C:\cuda",)
+
+    def test_more_damage_than_events_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reader, "MAX_DAMAGED", 20)
+        with pytest.raises(TraceError, match="more than half"):
+            read_events(tmp_path, X % ("a", 1, 1), *["{x}"] * 50)
+
     def test_damage_costs_only_its_own_event(self, tmp_path: Path) -> None:
         events = [X % (f"k{i}", i, 1) for i in range(500)]
         for row in range(0, 500, 7):

@@ -9,12 +9,16 @@ import msgspec
 
 from tracescope.core.errors import TraceError
 from tracescope.io.chrome.event import UNREADABLE, Event, decode_events
-from tracescope.io.chrome.repair import MAX_DEPTH, decode_tolerantly
+from tracescope.io.chrome.repair import MAX_DEPTH, decode_tolerantly, repair_tokens
 from tracescope.io.chrome.text import TextSource
 
 MAX_VALUE_BYTES: Final = 16 << 20
 """A top-level value other than the events that is longer is not kept (source text embedded by viztracer)."""
 MAX_EVENT_BYTES: Final = 16 << 20
+REPAIRS_OFTEN: Final = 20
+"""So many repairs in one piece foretell more of them in the next, which is then repaired as a whole first."""
+ELEMENTS_AT_ONCE: Final = 20_000
+"""Elements read one by one between two looks at the limits and at the fast path."""
 
 _BETWEEN: Final = re.compile(rb'\}\s*,\s*\{\s*"(?:ph|name|cat|pid|ts|tid|args|dur|id|s|bp)"\s*:')
 """Where one event very likely ends and the next begins; believed only when the piece before it parses."""
@@ -23,6 +27,7 @@ _BETWEEN_BYTES: Final = 64
 _LOOSELY_BETWEEN: Final = re.compile(rb"\}\s*,\s*\{")
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("?)|[\[\]{}]', re.DOTALL)
 _SPACE_OR_COMMA: Final = re.compile(rb"[\s,]*")
+_ENDS_WELL: Final = re.compile(rb"\s*(?:,\s*\{|\]|,?\s*\Z)")
 _SCALAR_END: Final = re.compile(rb"[,}\]]")
 
 
@@ -42,6 +47,8 @@ class Container:
         self._buffer = b""
         self._at = 0
         self._ended = False
+        self._repairs_often = False
+        self._boundary = self._tried = -1
 
     def batches(self) -> Iterator[list[Event]]:
         """The events in file order, some thousand at a time; raises TraceError where the text is no trace at all."""
@@ -76,6 +83,7 @@ class Container:
         self._ended = not piece
         self._buffer = self._buffer[self._at :] + piece
         self._at = 0
+        self._boundary = self._tried = -1
         return not self._ended
 
     def _peek(self) -> bytes:
@@ -173,7 +181,9 @@ class Container:
                 yield events
                 self._more()
                 continue
+            before = self.flagged.total()
             events, over = self._slowly(bare=bare)
+            self._repairs_often = self.flagged.total() - before > REPAIRS_OFTEN
             yield events
             if over:
                 return
@@ -190,7 +200,14 @@ class Container:
         try:
             events = decode_events(piece)
         except UNREADABLE:
-            return None
+            if not self._repairs_often:
+                return None
+            counts: Counter[str] = Counter()
+            try:
+                events = decode_events(repair_tokens(piece, counts))
+            except UNREADABLE:
+                return None
+            self.flagged.update(+counts)
         self._at = cut
         return events
 
@@ -209,7 +226,7 @@ class Container:
     def _slowly(self, *, bare: bool) -> tuple[list[Event], bool]:
         """The elements of the buffer one by one, and whether the array is over."""
         events: list[Event] = []
-        while True:
+        for _ in range(ELEMENTS_AT_ONCE):
             first = self._peek_buffer()
             if first == b"]":
                 self._at += 1
@@ -227,6 +244,7 @@ class Container:
                 else:
                     self.flagged["unterminated_array"] += 1
                 return events, True
+        return events, False
 
     def _peek_buffer(self) -> bytes:
         match = _SPACE_OR_COMMA.match(self._buffer, self._at)
@@ -269,7 +287,7 @@ class Container:
         """Consume the element that seems to end at ``end``; None (and counted) where it is no event.
 
         Where it does not parse, a quote inside a string may have hidden its true end: it is then taken to reach to
-        the next boundary, and reading goes on there, parsed or not.
+        the next boundary, and reading goes on there, unless what follows its brackets looks like another element.
         """
         start = self._at
         self._at = end
@@ -279,10 +297,23 @@ class Container:
         event = decode_tolerantly(self._buffer[start:end], self.flagged)
         if event is not None:
             return event
-        boundary = _BETWEEN.search(self._buffer, start)
-        if boundary is not None and boundary.start() + 1 != end:
-            self._at = boundary.start() + 1
-            event = decode_tolerantly(self._buffer[start : self._at], self.flagged)
+        boundary = self._next_boundary(start)
+        if boundary not in (end, len(self._buffer)):
+            if boundary != self._tried:  # once a boundary: what fails up to it fails from nearer, too
+                self._tried = boundary
+                event = decode_tolerantly(self._buffer[start:boundary], self.flagged)
+            if event is not None or boundary < end or not _ENDS_WELL.match(self._buffer, end):
+                self._at = boundary
         if event is None:
             self.dropped["unreadable_event"] += 1
         return event
+
+    def _next_boundary(self, start: int) -> int:
+        """The end of the first event from ``start`` on that another one follows; the buffer's length where none is.
+
+        Remembered, so that a buffer full of damage is searched once and not once an element.
+        """
+        if self._boundary <= start:
+            match = _BETWEEN.search(self._buffer, start)
+            self._boundary = match.start() + 1 if match is not None else len(self._buffer)
+        return self._boundary

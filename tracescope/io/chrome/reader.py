@@ -53,6 +53,8 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
             collector.add(events)
             if _is_foreign(collector, container, at_least=MAX_FOREIGN):
                 break
+            if container.dropped.total() > max(MAX_DAMAGED, collector.seen):
+                raise TraceError(f"{path.name}: damaged: more than half of its events cannot be read")
             if len(collector.tracks.keys) > MAX_TRACKS:
                 raise TraceError(f"{path.name}: has more than {MAX_TRACKS} tracks (threads and streams)")
         nothing = _is_foreign(collector, container, at_least=1)
@@ -99,6 +101,8 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
 
 
 MAX_TRACKS: Final = 100_000
+MAX_DAMAGED: Final = 100_000
+"""Unreadable elements are tried one by one, about 20 µs each: past this, and past half of the file, it is enough."""
 MAX_CATEGORIES: Final = 256
 MAX_FOREIGN: Final = 10_000
 """So many elements without one phase are enough to say that a list holds no trace events."""

@@ -12,11 +12,12 @@ MAX_DEPTH: Final = 64
 MAX_DIGITS: Final = 40
 
 STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("?)', re.DOTALL)
-"""A JSON string; group 1 is empty where the text ends inside it."""
+"""A JSON string; group 1 is empty where the text ends inside it (matched all the same: searching stays linear)."""
 
 _TOKEN: Final = re.compile(
-    rb'("[^"\\]*(?:\\.[^"\\]*)*")|(?<![\w.])([-+]?(?:infinity|inf|nan))(?![\w.])', re.DOTALL | re.IGNORECASE
+    STRING.pattern + rb"|(?<![\w.])([-+]?(?:infinity|inf|nan))(?![\w.])", re.DOTALL | re.IGNORECASE
 )
+_NESTING: Final = re.compile(STRING.pattern + rb"|[\[\]{}]", re.DOTALL)
 _BAD_ESCAPE: Final = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPE: Final = re.compile(r'\\(["\\])|\\')
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
@@ -24,10 +25,9 @@ _SURROGATE: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)(?:(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})|\\ud[89a-f][0-9a-f]{2})", re.I
 )
 _CLOSE: Final = re.compile(rb'"(?=\s*(?:[:}\]]|,\s*(?:["\[{]|-?\d|true|false|null)|\Z))')
-_NAME: Final = re.compile(
-    rb'("name"\s*:\s*")(.*?)(?="\s*(?:\}|,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp|cname)"\s*:))', re.DOTALL
-)
-"""A name up to the next key that events have: it may hold quotes and commas, as C++ and Python calls do."""
+_NAME_START: Final = re.compile(rb'"name"\s*:\s*"')
+_NAME_END: Final = re.compile(rb'"\s*(?:\}|,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp|cname)"\s*:)')
+"""A name reaches to the next key that events have: it may hold quotes and commas, as C++ and Python calls do."""
 _BARE_QUOTE: Final = re.compile(rb'(?<!\\)"')
 _LONE_BACKSLASH: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\\Z")
 _KEY: Final = re.compile(rb'([,{]\s*)([A-Za-z_]\w*)"(\s*:)')
@@ -39,7 +39,7 @@ def decode_tolerantly(text: bytes, flagged: Counter[str]) -> Event | None:
 
     Repairs are counted in ``flagged`` (one per string or number) only when they led to an event.
     """
-    for repair in (_as_is, _repair_tokens, _repair_quotes):
+    for repair in (_as_is, repair_tokens, _repair_quotes):
         counts: Counter[str] = Counter()
         event = _decode_one(repair(text, counts), counts)
         if event is not None:
@@ -79,10 +79,10 @@ def _without_args(text: bytes, counts: Counter[str]) -> Event | None:
     if start is None:
         return None
     end, depth = start.end(), 0
-    for match in re.finditer(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', text[start.end() :]):
+    for match in _NESTING.finditer(text, start.end()):
         depth += (match[0] in (b"[", b"{")) - (match[0] in (b"]", b"}"))
         if not depth:
-            end += match.end()
+            end = match.end()
             break
     rest = text[: start.end()] + b"null" + text[end:]
     if depth or depth_of(rest) > MAX_DEPTH:
@@ -97,14 +97,14 @@ def _as_is(text: bytes, counts: Counter[str]) -> bytes:
     return text
 
 
-def _repair_tokens(text: bytes, counts: Counter[str]) -> bytes:
+def repair_tokens(text: bytes, counts: Counter[str]) -> bytes:
     """Bare inf and nan become null; strings get valid UTF-8, valid escapes and no raw control characters."""
 
     def token(match: re.Match[bytes]) -> bytes:
         if match[2] is not None:
             counts["nonfinite_number"] += 1
             return b"null"
-        return _repair_string(match[1], counts)
+        return _repair_string(match[0], counts) if match[1] else match[0]
 
     return _TOKEN.sub(token, text)
 
@@ -141,7 +141,10 @@ def _repair_quotes(text: bytes, counts: Counter[str]) -> bytes:
             counts["escapes_repaired"] += 1
         return fixed
 
-    text = _NAME.sub(lambda m: m[1] + escaped(m[2]), text, count=1)
+    start = _NAME_START.search(text)
+    end = _NAME_END.search(text, start.end()) if start else None
+    if start and end:
+        text = text[: start.end()] + escaped(text[start.end() : end.start()]) + text[end.start() :]
     pieces = []
     at = 0
     while (opening := text.find(b'"', at)) >= 0:
@@ -152,7 +155,7 @@ def _repair_quotes(text: bytes, counts: Counter[str]) -> bytes:
         at = closing.end()
     pieces.append(text[at:])
     counts["quotes_repaired"] += lost
-    return _repair_tokens(b"".join(pieces), counts)
+    return repair_tokens(b"".join(pieces), counts)
 
 
 def _coerce(fields: dict[str, msgspec.Raw], counts: Counter[str]) -> Event:
