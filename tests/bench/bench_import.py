@@ -4,7 +4,9 @@
 reading runs in a process of its own, whose memory and its children's is sampled while it runs.
 """
 
+import gzip
 import importlib.util
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -69,7 +71,11 @@ def measure(command: list[str]) -> Run:
 
 def compare(path: Path, folder: Path, *, repeat: int = 1) -> dict[str, Run]:
     """The fastest of ``repeat`` runs of each reading of ``path``."""
+    zipped = folder / f"{path.name}.gz"
+    with path.open("rb") as plain, gzip.open(zipped, "wb", compresslevel=1) as file:
+        shutil.copyfileobj(plain, file, 1 << 20)
     commands = {name: [sys.executable, "-c", code, str(path)] for name, code in READERS.items()}
+    commands["same, .json.gz"] = [sys.executable, "-c", READERS["chrome reader"], str(zipped)]
     if importlib.util.find_spec("tracescope.cli.import_") is not None:
         out = str(folder / "out.tscope.h5")
         commands[IMPORT] = [sys.executable, "-m", "tracescope", "import", str(path), "-o", out]
