@@ -1,0 +1,302 @@
+"""Continuous batching, first come first served: when each request waits, decodes and leaves, and every step between."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from typing import Final
+
+import numpy as np
+
+from tracescope.core.capacity import capacity, kv_stored_after
+from tracescope.core.columns import I64, Bool
+from tracescope.core.errors import TraceError
+from tracescope.core.hardware import HardwareSpec
+from tracescope.core.model import ModelSpec, Workload
+from tracescope.core.requests import RequestStream
+from tracescope.synth.step_times import StepTimes
+from tracescope.synth.timing import host_delays
+
+MAX_STEPS: Final = 10_000_000
+_DELAYS: Final = 4096
+NOT_YET: Final = -1
+
+ADMISSION_RULE: Final = (
+    "first come first served: at the start of a step the longest-waiting request joins if the batch has a place and "
+    "the KV blocks of its whole life are free; they are reserved, so that nothing is ever preempted"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class KvRoom:
+    """The memory for KV caches and what requests take of it: bytes of one rank; ``budget`` None: not known, no limit.
+
+    ``need`` int64, one a request: the whole blocks that it holds when its last token has been generated.
+    """
+
+    need: I64
+    budget: int | None
+
+    @property
+    def too_large(self) -> Bool:
+        """Requests that would not fit if they had the machine to themselves."""
+        if self.budget is None:
+            return np.zeros(len(self.need), bool)
+        return self.need > self.budget
+
+
+def kv_room(model: ModelSpec, hardware: HardwareSpec | None, workload: Workload, stream: RequestStream) -> KvRoom:
+    """What the requests of ``stream`` need and what the machine has, by the rules of the capacity arithmetic.
+
+    Raises TraceError where the weights alone do not fit.
+    """
+    one = replace(workload, batch=1)
+    tokens, inverse = np.unique(stream.prompt + stream.output, return_inverse=True)
+    held = [kv_stored_after(model, replace(one, context=int(t) - 1)) for t in tokens.tolist()]
+    need = np.array(held, np.int64)[inverse] if len(stream) else np.zeros(0, np.int64)
+    if hardware is None:
+        return KvRoom(need, None)
+    room = capacity(model, hardware, replace(one, context=0))
+    free = room.usable_bytes - room.stored_bytes - room.other_bytes
+    if free <= 0:
+        raise TraceError(
+            f"{model.name} does not fit: its weights and the reserve leave no room for a KV cache",
+            action="use a machine with more memory, --tp, or a smaller --weights",
+        )
+    return KvRoom(need, free)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """What happened. Times int64 ns after the stream's base; -1 where a request never started or never finished.
+
+    Per request: ``start`` (its first step's), ``finish`` (the end of its last step), ``generated`` tokens, ``refused``
+    (too large for the machine). Per step: ``step_start``, ``step_duration``, ``batch``, ``context_tokens`` (cached
+    before the step, summed), ``tokens_read`` int64[caps, steps], ``joined`` (how many requests began with it) and
+    ``queue_depth``; ``delay`` is the part of ``step_duration`` that the host lost.
+    """
+
+    start: I64
+    finish: I64
+    generated: I64
+    refused: Bool
+    step_start: I64
+    step_duration: I64
+    batch: I64
+    context_tokens: I64
+    tokens_read: I64
+    joined: I64
+    queue_depth: I64
+    delay: I64
+
+    @property
+    def steps(self) -> int:
+        """How many steps were needed."""
+        return len(self.step_start)
+
+
+def serve(
+    stream: RequestStream,
+    room: KvRoom,
+    times: StepTimes,
+    *,
+    max_batch: int,
+    steps: int | None = None,
+    profile: str = "ideal",
+    seed: int = 0,
+) -> Schedule:
+    """Run ``stream`` through the machine, one token a request and step; ``steps`` ends it early.
+
+    A request starts with its prompt cached at the first step that it may join and leaves after its last token. The
+    same arguments give the same schedule. Raises TraceError for sizes beyond reason.
+    """
+    if max_batch < 1:
+        raise TraceError(f"a batch of at most {max_batch} serves nothing", action="use --max-batch 1 or more")
+    engine = _Engine(stream, room, times, max_batch)
+    delays = _delays(profile, times.kernel_kinds, seed)
+    limit = MAX_STEPS if steps is None else steps
+    while engine.admit():
+        if len(engine.duration) == limit:
+            if steps is None:
+                raise TraceError(
+                    f"these requests need more than {MAX_STEPS:,} steps", action="use --steps, or fewer requests"
+                )
+            break
+        engine.step(next(delays))
+    return engine.schedule(steps_ended_it=len(engine.duration) == limit)
+
+
+def _delays(profile: str, kinds: int, seed: int) -> Iterator[int]:
+    random = np.random.Generator(np.random.PCG64([seed, 2]))
+    first = True
+    while True:
+        yield from host_delays(profile, _DELAYS, kinds, random, first=first).tolist()
+        first = False
+
+
+class _Engine:
+    """The state between two steps. Plain integers and lists: a step costs about two microseconds."""
+
+    def __init__(self, stream: RequestStream, room: KvRoom, times: StepTimes, max_batch: int) -> None:
+        self._stream, self._times, self._max_batch = stream, times, max_batch
+        self._refused = room.too_large
+        self._ids = np.flatnonzero(~self._refused)
+        ids = self._ids
+        self._arrival = stream.arrival[ids].tolist()
+        self._prompt = stream.prompt[ids].tolist()
+        self._output = stream.output[ids].tolist()
+        self._need = room.need[ids].tolist()
+        self._free = room.budget if room.budget is not None else 1 << 62
+        self._next = 0  # the request that has waited longest, or will arrive next
+        self._now = 0
+        self._active = 0
+        self._context = 0
+        self._leaving: list[tuple[int, int]] = []  # (step before which it leaves, request)
+        self._caps = times.caps
+        self._read = [0] * len(self._caps)
+        self._growing = [0] * len(self._caps)
+        self._filling: list[list[int]] = [[] for _ in self._caps]  # steps before which a request's window is full
+        self._start = [NOT_YET] * len(ids)
+        self._finish = [NOT_YET] * len(ids)
+        self._starts: list[int] = []
+        self.duration: list[int] = []
+        self._batch: list[int] = []
+        self._contexts: list[int] = []
+        self._reads: list[list[int]] = [[] for _ in self._caps]
+        self._joined: list[int] = []
+        self._delay: list[int] = []
+
+    def admit(self) -> bool:
+        """Let in whoever may join the next step, waiting for an arrival if nobody is there; False: all are served."""
+        before = self._next
+        if self._active == 0:
+            if self._next == len(self._arrival):
+                return False
+            self._now = max(self._now, self._arrival[self._next])
+        while (
+            self._next < len(self._arrival)
+            and self._active < self._max_batch
+            and self._arrival[self._next] <= self._now
+            and self._need[self._next] <= self._free
+        ):
+            self._join(self._next)
+            self._next += 1
+        self._joined.append(self._next - before)
+        return True
+
+    def _join(self, request: int) -> None:
+        step, prompt, output = len(self.duration), self._prompt[request], self._output[request]
+        self._start[request] = self._now
+        self._active += 1
+        self._free -= self._need[request]
+        self._context += prompt
+        heappush(self._leaving, (step + output, request))
+        for k, cap in enumerate(self._caps):
+            if cap is None or prompt < cap:
+                self._read[k] += prompt
+                self._growing[k] += 1
+                if cap is not None and prompt + output > cap:
+                    heappush(self._filling[k], step + cap - prompt)
+            else:
+                self._read[k] += cap
+
+    def step(self, delay: int) -> None:
+        """One token for everybody."""
+        ns = delay
+        time = 0.0
+        for curve, tokens in zip(self._times.curves(self._active), self._read, strict=True):
+            i = bisect_right(curve.knots, tokens) - 1
+            time += curve.values[i] + curve.slopes[i] * (tokens - curve.knots[i])
+        ns += max(1, round(time))
+        self._starts.append(self._now)
+        self._delay.append(delay)
+        self.duration.append(ns)
+        self._batch.append(self._active)
+        self._contexts.append(self._context)
+        for k, read in enumerate(self._read):
+            self._reads[k].append(read)
+            self._read[k] = read + self._growing[k]
+            filling = self._filling[k]
+            while filling and filling[0] == len(self.duration):
+                heappop(filling)
+                self._growing[k] -= 1
+        self._now += ns
+        self._context += self._active
+        while self._leaving and self._leaving[0][0] == len(self.duration):
+            self._leave(heappop(self._leaving)[1])
+
+    def _leave(self, request: int) -> None:
+        total = self._prompt[request] + self._output[request]
+        self._finish[request] = self._now
+        self._active -= 1
+        self._free += self._need[request]
+        self._context -= total
+        for k, cap in enumerate(self._caps):
+            self._read[k] -= total if cap is None else min(total, cap)
+            if cap is None or (self._prompt[request] < cap and total <= cap):
+                self._growing[k] -= 1
+
+    def schedule(self, *, steps_ended_it: bool) -> Schedule:
+        """Everything as arrays; requests that a cut left in the batch have generated a part."""
+        steps = len(self.duration)
+        n = len(self._refused)
+        start, finish, generated = np.full(n, NOT_YET), np.full(n, NOT_YET), np.zeros(n, np.int64)
+        start[self._ids], finish[self._ids] = self._start, self._finish
+        step_start = np.array(self._starts, np.int64)
+        begun = np.flatnonzero((start >= 0) & (finish >= 0))
+        generated[begun] = self._stream.output[begun]
+        for leaves, request in self._leaving:
+            first = leaves - self._output[request]
+            generated[self._ids[request]] = steps - first
+            if first == steps:  # admitted to a step that a cut took away
+                start[self._ids[request]] = NOT_YET
+        joined = np.array(self._joined[:steps], np.int64)
+        duration = np.array(self.duration, np.int64)
+        return Schedule(
+            start=start,
+            finish=finish,
+            generated=generated,
+            refused=self._refused,
+            step_start=step_start,
+            step_duration=duration,
+            batch=np.array(self._batch, np.int64),
+            context_tokens=np.array(self._contexts, np.int64),
+            tokens_read=np.array(self._reads, np.int64).reshape(len(self._caps), steps),
+            joined=joined,
+            delay=np.array(self._delay, np.int64),
+            queue_depth=queue_depth(self._stream.arrival[self._ids], np.cumsum(joined), step_start, duration),
+        )
+
+
+def queue_depth(arrival: I64, started: I64, step_start: I64, step_duration: I64) -> I64:
+    """Requests that wait during each step, whole numbers, int64[steps].
+
+    ``arrival`` int64, sorted; ``started`` int64[steps]: requests that have begun by each step, in order of arrival.
+    Arrivals during a step make its depth vary between two whole numbers; one of those from the least to the most is
+    taken, the rest carried over to the steps after, so that depth times duration adds up to the time spent waiting.
+    """
+    end = step_start + step_duration
+    least = np.searchsorted(arrival, step_start, side="right") - started
+    most = np.searchsorted(arrival, end, side="left") - started
+    least, most = np.maximum(least, 0), np.maximum(most, 0)
+    depth: I64 = least.copy()
+    varying = np.flatnonzero(most > least)
+    if len(varying):
+        # Waiting inside a step beyond those who wait all through it: each arrival waits from then to the step's end.
+        # Sums of clock readings may leave int64 and come back: differences are taken modulo 2^64 and are small.
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(arrival)])
+        low = np.searchsorted(arrival, step_start[varying], side="right")
+        high = np.searchsorted(arrival, end[varying], side="left")
+        extra = (high - low) * end[varying] - (sums[high] - sums[low])
+        depth[varying] = _carried(least[varying], most[varying], extra, step_duration[varying])
+    return depth
+
+
+def _carried(least: I64, most: I64, extra: I64, duration: I64) -> list[int]:
+    carry, out = 0, []
+    for low, high, more, ns in zip(least.tolist(), most.tolist(), extra.tolist(), duration.tolist(), strict=True):
+        owed = carry + more
+        here = min(high - low, max(0, (2 * owed + ns) // (2 * ns)))
+        carry = owed - here * ns
+        out.append(low + here)
+    return out

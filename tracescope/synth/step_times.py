@@ -1,0 +1,183 @@
+"""How long a decode step takes for a batch of requests of any lengths: the weights once, and every cached token."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from tracescope.core.arithmetic import OpWork, counted_ops
+from tracescope.core.category import Op
+from tracescope.core.columns import U8
+from tracescope.core.errors import TraceError
+from tracescope.core.floors import F64, ops_floor_s
+from tracescope.core.hardware import Basis
+from tracescope.core.model import ModelSpec, Workload
+from tracescope.synth.timing import expected_ns
+
+FAR: Final = 1 << 40
+"""More tokens than any batch holds: where a window that fills up at all has filled up."""
+_TRIED: Final = (2, 3, 1000, 4097)
+_KNOTS_PER_DOUBLING: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How an op that reads the cache grows: by these amounts for each cached token that its window still covers.
+
+    ``cap`` is the number of past tokens of one request that it reads at most; None: all of them.
+    """
+
+    cap: int | None
+    kv_read: int
+    flops: int
+
+    def seen(self, context: int) -> int:
+        """How many of ``context`` cached tokens are read."""
+        return context if self.cap is None else min(context, self.cap)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A time in ns as straight lines between ``knots`` (cached tokens that are read), with the slope after each."""
+
+    knots: list[float]
+    values: list[float]
+    slopes: list[float]
+
+    def at(self, tokens: int) -> float:
+        """The time for ``tokens``, ns."""
+        i = bisect_right(self.knots, tokens) - 1
+        return self.values[i] + self.slopes[i] * (tokens - self.knots[i])
+
+
+def find_growth(empty: Sequence[OpWork], one: Sequence[OpWork], far: Sequence[OpWork]) -> dict[int, Growth]:
+    """Which ops grow with the context and how, by place: the ops of one request with 0, 1 and ``FAR`` tokens cached."""
+    growth = {}
+    for i, (op, after, last) in enumerate(zip(empty, one, far, strict=True)):
+        if op == last:
+            continue
+        read, full = after.kv_read - op.kv_read, last.kv_read - op.kv_read
+        cap = None if full == read * FAR else (full // read if read else 0)
+        growth[i] = Growth(cap, read, after.flops - op.flops)
+    return growth
+
+
+class StepTimes:
+    """The mean time of a step under a profile, for any batch and any lengths of its requests.
+
+    ``caps`` are the kinds of window that the model's layers have, None for full attention; a step is told, for each,
+    how many cached tokens its requests read. Ideal times are the sums of the op floors, exactly. Raises TraceError
+    where the basis cannot price the model or the cache of one request depends on its neighbours.
+    """
+
+    def __init__(self, model: ModelSpec, basis: Basis, workload: Workload, profile: str) -> None:
+        if basis.bandwidth_bytes_per_s is None:
+            raise TraceError("a step needs a memory bandwidth", action="give --hardware or --bandwidth")
+        self._model, self._basis, self._workload, self._profile = model, basis, workload, profile
+        counted = self._counted(1, 0)
+        self._counts = np.array([n for _, n in counted], np.float64)
+        self._op = np.array([op.op for op, _ in counted], np.uint8)
+        self.kernel_kinds = len(np.unique(self._op[self._op != Op.LAUNCH]))
+        at = ([op for op, _ in self._counted(1, context)] for context in (0, 1, FAR))
+        self._growth = find_growth(*at)
+        self._check_growth()
+        self.caps: tuple[int | None, ...] = tuple(dict.fromkeys(g.cap for g in self._growth.values()))
+        self._curves: dict[int, tuple[Curve, ...]] = {}
+
+    def _counted(self, batch: int, context: int) -> tuple[tuple[OpWork, int], ...]:
+        return counted_ops(self._model, replace(self._workload, batch=batch, context=context))
+
+    def _check_growth(self) -> None:
+        for batch in (1, 3):
+            for context in (*_TRIED, *(c + d for g in self._growth.values() if (c := g.cap) for d in (-1, 0, 1))):
+                self._verify(batch, context, self._growth)
+
+    def _verify(self, batch: int, context: int, growth: dict[int, Growth]) -> None:
+        empty, found = self._counted(batch, 0), self._counted(batch, context)
+        for i, ((before, _), (op, _)) in enumerate(zip(empty, found, strict=True)):
+            grown = growth.get(i, Growth(None, 0, 0))
+            tokens = batch * grown.seen(context)
+            expected = replace(
+                before,
+                kv_read=before.kv_read + tokens * grown.kv_read,
+                flops=before.flops + tokens * grown.flops,
+            )
+            if op != expected:
+                raise TraceError(
+                    f"{self._model.name}: the cache that {op.op.label} reads does not add up over requests",
+                    action="requests of different lengths cannot be simulated with these options",
+                )
+
+    def tokens_read(self, context: int) -> tuple[int, ...]:
+        """Cached tokens that a request with ``context`` of them reads, one for each of ``caps``."""
+        return tuple(context if cap is None else min(context, cap) for cap in self.caps)
+
+    def curves(self, batch: int) -> tuple[Curve, ...]:
+        """For each of ``caps`` the time against the tokens read; what does not depend on them is in the first."""
+        if batch not in self._curves:
+            self._curves[batch] = self._make_curves(batch)
+        return self._curves[batch]
+
+    def step_ns(self, batch: int, tokens: Sequence[int]) -> float:
+        """Mean ns of a step of ``batch`` requests that read ``tokens`` of the cache, one sum for each of ``caps``."""
+        return sum(curve.at(n) for curve, n in zip(self.curves(batch), tokens, strict=True))
+
+    def _make_curves(self, batch: int) -> tuple[Curve, ...]:
+        ops = [op for op, _ in self._counted(batch, 0)]
+        fixed = np.array([i not in self._growth for i in range(len(ops))])
+        own = float((self._times(ops) * self._counts)[fixed].sum())
+        curves = []
+        for cap in self.caps:
+            grown = [i for i, g in self._growth.items() if g.cap == cap]
+            knots = self._knots([(ops[i], self._growth[i]) for i in grown])
+            total = np.full(len(knots), own)
+            for i in grown:
+                total += self._counts[i] * self._grown_times(ops[i], self._growth[i], knots)
+            slopes = np.diff(total) / np.diff(knots)
+            curves.append(Curve(knots.tolist(), total.tolist(), [*slopes.tolist(), float(slopes[-1])]))
+            own = 0.0
+        return tuple(curves)
+
+    def _knots(self, grown: list[tuple[OpWork, Growth]]) -> F64:
+        """Numbers of tokens between which the time is taken as straight; where FLOPs take over is one of them."""
+        doublings = FAR.bit_length() - 1
+        knots = {0.0, *(2.0 ** (np.arange(_KNOTS_PER_DOUBLING * doublings) / _KNOTS_PER_DOUBLING)).tolist()}
+        bandwidth, peak = self._basis.bandwidth_bytes_per_s, self._basis.peak_flops_per_s
+        for op, growth in grown:
+            if bandwidth and peak:
+                slope = growth.kv_read / bandwidth - growth.flops / peak
+                turn = (op.flops / peak - op.memory_bytes / bandwidth) / slope if slope else 0.0
+                knots.add(turn if 0 < turn < FAR else 0.0)
+        return np.array(sorted(knots))
+
+    def _times(self, ops: list[OpWork]) -> F64:
+        floor, known = ops_floor_s(tuple(ops), self._basis)
+        if not known.all():
+            raise TraceError(
+                "the floor of a link transfer is not known", action="use a machine whose link rate is known"
+            )
+        memory = np.array([op.memory_bytes for op in ops], np.float64)
+        flops = np.array([op.flops for op in ops], np.float64)
+        activation = np.array([op.activation for op in ops], np.float64)
+        return self._priced(self._op, floor * 1e9, activation, memory=memory, flops=flops)
+
+    def _grown_times(self, op: OpWork, growth: Growth, tokens: F64) -> F64:
+        """Times of one op that reads these many tokens, float64[tokens]."""
+        memory, flops = op.memory_bytes + growth.kv_read * tokens, op.flops + growth.flops * tokens
+        seconds = memory / (self._basis.bandwidth_bytes_per_s or 1)
+        if self._basis.peak_flops_per_s is not None:
+            seconds = np.maximum(seconds, flops / self._basis.peak_flops_per_s)
+        kind = np.array([op.op], np.uint8)
+        times = self._priced(
+            kind, seconds[:, None] * 1e9, np.array([op.activation]), memory=memory[:, None], flops=flops[:, None]
+        )
+        return times[:, 0]
+
+    def _priced(self, kind: U8, floor: F64, activation: F64, *, memory: F64, flops: F64) -> F64:
+        bandwidth, peak = self._basis.bandwidth_bytes_per_s or 1, self._basis.peak_flops_per_s
+        compute = (memory == 0) & (flops > 0) if peak is None else (memory == 0) | (flops / peak > memory / bandwidth)
+        return expected_ns(
+            self._profile, self._basis, kind, floor, activation_ns=activation / bandwidth * 1e9, compute=compute
+        )
