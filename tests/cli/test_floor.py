@@ -139,11 +139,6 @@ def test_missing_values_end_with_three_and_are_named(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--model", "mistral-7b"], "sliding_window"),
-        (["--model", "mixtral-8x7b"], "num_local_experts"),
-        (["--model", "deepseek-v3"], "kv_lora_rank"),
-        (["--model", "gemma-2-9b"], "sliding_window"),
-        (["--model", "gpt-oss-20b"], "sliding_window"),
         (["--model", "no-such-model"], "no-such-model"),
         (["--model", "llama-3-8b", "--hardware", "no-such-machine"], "no-such-machine"),
         (["--model", "llama-3-8b", "--hardware", "h200-sxm", "--bandwidth", "sustained"], "sustained"),

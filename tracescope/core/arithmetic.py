@@ -1,16 +1,63 @@
-"""Bytes and FLOPs of one decode step, op by op, as exact integers: what is read once, what grows with the context."""
+"""Bytes and FLOPs of one decode step, op by op, as exact integers: what is read once, what grows with the context.
+
+The expected number of distinct experts of a mixture is the one quantity here that is an expectation; bytes made of it
+are whole numbers that add up to the rounded expectation of the step.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
 
 from tracescope.core.category import Category, Op
-from tracescope.core.dtypes import kv_dtype, plain_bytes, weight_dtype
-from tracescope.core.model import ModelSpec, Workload
+from tracescope.core.dtypes import plain_bytes
+from tracescope.core.kv_cache import (
+    attended_tokens,
+    kv_bytes_per_token,
+    kv_bytes_per_token_per_layer,
+    tokens_read,
+)
+from tracescope.core.layer_weights import (
+    LayerWeights,
+    LinearWork,
+    embedding_norm_bytes,
+    expert_reads,
+    final_norm_bytes,
+    layer_weights,
+    lm_head_work,
+    norm_bytes,
+    row_bytes,
+    scale_bytes,
+    stored_bytes,
+    truth,
+)
+from tracescope.core.model import Experts, ModelSpec, Workload
 from tracescope.core.modules import kept_modules
+from tracescope.core.shapes import Matrix, Shard, has_experts, layer_matrices, shard
 
-_NORM_VECTORS: Final = {"rms": 1, "layer": 2, "layer-no-bias": 1}
+__all__ = [
+    "LinearWork",
+    "Matrix",
+    "OpWork",
+    "Shard",
+    "StepTotals",
+    "all_reduce_link_bytes",
+    "closing_ops",
+    "counted_ops",
+    "kv_bytes_per_token",
+    "kv_bytes_per_token_per_layer",
+    "layer_groups",
+    "layer_matrices",
+    "layer_ops",
+    "lm_head_work",
+    "norm_bytes",
+    "opening_ops",
+    "scale_bytes",
+    "shard",
+    "step_ops",
+    "step_totals",
+    "stored_bytes",
+    "weight_read_bytes",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,112 +84,6 @@ class OpWork:
     def memory_bytes(self) -> int:
         """Bytes that must cross the memory bus: weights, gathered rows, KV reads and appends."""
         return self.weight_read + self.embedding_gather + self.kv_read + self.kv_append
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """One linear weight of a layer as one rank holds it: ``module`` is its name inside the layer (``mlp.up_proj``)."""
-
-    op: Op
-    module: str
-    n_in: int
-    n_out: int
-    bias: int = 0
-
-    @property
-    def elements(self) -> int:
-        """Number of weights, the bias not counted."""
-        return self.n_in * self.n_out
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One rank's share of a model's shapes under tensor parallelism of ``ranks``."""
-
-    ranks: int
-    heads: int
-    kv_heads: int
-    ffn: int
-    vocab: int
-
-
-def shard(model: ModelSpec, ranks: int = 1) -> Shard:
-    """One rank's heads, KV heads (replicated where there are more ranks than heads), ffn and vocabulary rows."""
-    return Shard(
-        ranks,
-        -(-model.heads // ranks),
-        max(1, -(-model.kv_heads // ranks)),
-        -(-model.ffn // ranks),
-        -(-model.vocab // ranks),
-    )
-
-
-def layer_matrices(model: ModelSpec, ranks: int = 1) -> tuple[Matrix, ...]:
-    """The linear weights of one layer in program order; ranks split o and down by input, the others by output."""
-    part = shard(model, ranks)
-    d, h = model.hidden, model.head_dim
-    query, key_value = part.heads * h, part.kv_heads * h
-    ffn_bias = part.ffn if model.mlp_bias else 0
-    gate = (Matrix(Op.GATE_UP, "mlp.gate_proj", d, part.ffn, ffn_bias),) if model.gated else ()
-    return (
-        Matrix(Op.QKV, "self_attn.q_proj", d, query, query if model.qkv_bias else 0),
-        Matrix(Op.QKV, "self_attn.k_proj", d, key_value, key_value if model.qkv_bias else 0),
-        Matrix(Op.QKV, "self_attn.v_proj", d, key_value, key_value if model.qkv_bias else 0),
-        Matrix(Op.O, "self_attn.o_proj", query, d, d if model.o_bias else 0),
-        *gate,
-        Matrix(Op.GATE_UP, "mlp.up_proj", d, part.ffn, ffn_bias),
-        Matrix(Op.DOWN, "mlp.down_proj", part.ffn, d, d if model.mlp_bias else 0),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class LinearWork:
-    """Weight bytes of one linear op, scales and biases included; ``scales`` is the part that is scales and zeros."""
-
-    weight_read: int
-    scales: int
-    elements: int
-
-
-@lru_cache(maxsize=256)
-def _linear_work(model: ModelSpec, ranks: int, kept: frozenset[str]) -> dict[Op, LinearWork]:
-    """Linear ops of a layer whose ``kept`` modules are stored unquantized."""
-    plain = plain_bytes(model.activations)
-    total: dict[Op, LinearWork] = {}
-    for matrix in layer_matrices(model, ranks):
-        dtype = weight_dtype(model.activations if matrix.module in kept else model.weights)
-        scales = dtype.side_bytes(matrix.n_in, matrix.n_out)
-        read = dtype.value_bytes(matrix.n_in, matrix.n_out) + scales + matrix.bias * plain
-        so_far = total.get(matrix.op, LinearWork(0, 0, 0))
-        total[matrix.op] = LinearWork(
-            so_far.weight_read + read, so_far.scales + scales, so_far.elements + matrix.elements
-        )
-    return total
-
-
-@lru_cache(maxsize=256)
-def lm_head_work(model: ModelSpec, ranks: int = 1) -> LinearWork:
-    """The output head: read in full every step, tied or not."""
-    dtype = weight_dtype(model.lm_head)
-    n_in, n_out = model.hidden, shard(model, ranks).vocab
-    scales = dtype.side_bytes(n_in, n_out)
-    bias = n_out * plain_bytes(model.activations) if model.lm_head_bias else 0
-    return LinearWork(dtype.value_bytes(n_in, n_out) + scales + bias, scales, n_in * n_out)
-
-
-def norm_bytes(model: ModelSpec) -> int:
-    """Bytes of one norm over the hidden size; replicated on every rank."""
-    return _NORM_VECTORS[model.norm] * model.hidden * plain_bytes(model.activations)
-
-
-def kv_bytes_per_token_per_layer(model: ModelSpec, ranks: int = 1) -> int:
-    """Bytes that one cached token takes in one layer on one rank: K and V, and the scales where the dtype has any."""
-    return 2 * kv_dtype(model.kv).token_bytes(shard(model, ranks).kv_heads, model.head_dim)
-
-
-def kv_bytes_per_token(model: ModelSpec, ranks: int = 1) -> int:
-    """Bytes that one cached token takes in all layers on one rank."""
-    return model.layers * kv_bytes_per_token_per_layer(model, ranks)
 
 
 def all_reduce_link_bytes(model: ModelSpec, batch: int, ranks: int) -> int:
@@ -174,50 +115,87 @@ def layer_ops(model: ModelSpec, workload: Workload, layer: int) -> tuple[OpWork,
     """The ops of one layer in program order.
 
     ``norm qkv rope kv_append attention o norm gate_up act down``, with a second norm only where the model has one, a
-    norm after qkv for qk-norm, norms after o and down for sandwich norms, and an all-reduce after o and down on more
-    than one rank.
+    norm after qkv for qk-norm and latent attention, norms after o and down for sandwich norms, and an all-reduce after
+    o and down on more than one rank. A layer with experts has ``router experts`` in place of the last three, which
+    then stand for its shared experts where it has any.
     """
     batch, ranks = workload.batch, workload.tensor_parallel
-    part = shard(model, ranks)
-    linear = _linear_work(model, ranks, kept_modules(model, layer))
+    weights = layer_weights(model, ranks, layer)
     moved = batch * plain_bytes(model.activations)  # bytes of one activation element over the whole batch
-    d, query, key_value = model.hidden, part.heads * model.head_dim, part.kv_heads * model.head_dim
-    token = kv_bytes_per_token_per_layer(model, ranks)
-    weight = norm_bytes(model)
+    hidden, weight = model.hidden * moved, norm_bytes(model)
     sandwich = (_norm(layer, weight, 0),) if model.norms_per_layer == 4 else ()
     reduce = (_all_reduce(model, batch, ranks, layer),) if ranks > 1 else ()
-    up = 2 * part.ffn if model.gated else part.ffn
     # Each block norm also carries the residual addition before it: two reads and one write besides its own two.
-    ops = [_norm(layer, weight, 5 * d * moved)]
-    ops.append(_linear(Op.QKV, linear[Op.QKV], batch, (d + query + 2 * key_value) * moved, layer))
-    if model.qk_norm:
-        ops.append(_norm(layer, 2 * model.head_dim * plain_bytes(model.activations), 0))
-    ops += [
-        OpWork(layer, Op.ROPE, _C, _C.role),
-        OpWork(layer, Op.KV_APPEND, _A, _A.role, kv_append=batch * token),
-        OpWork(
-            layer,
-            Op.ATTENTION,
-            _K,
-            _K.role | _C.role,
-            kv_read=batch * workload.context * token,
-            activation=2 * query * moved,
-            flops=4 * batch * (workload.context + 1) * query,
-        ),
-        _linear(Op.O, linear[Op.O], batch, (query + d) * moved, layer),
-        *reduce,
-        *sandwich,
-    ]
+    ops = [_norm(layer, weight + weights.norm_surplus, 5 * hidden)]
+    ops += _attention_ops(model, workload, layer, weights)
+    ops += [*reduce, *sandwich]
     if model.norms_per_layer > 1:
-        ops.append(_norm(layer, weight, 5 * d * moved))
-    ops += [
-        _linear(Op.GATE_UP, linear[Op.GATE_UP], batch, (d + up) * moved, layer),
-        OpWork(layer, Op.ACT, _C, _C.role, activation=(up + part.ffn) * moved),
-        _linear(Op.DOWN, linear[Op.DOWN], batch, (part.ffn + d) * moved, layer),
-        *reduce,
-        *sandwich,
-    ]
-    return tuple(ops)
+        ops.append(_norm(layer, weight, 5 * hidden))
+    if model.experts is not None and has_experts(model, layer):
+        ops += _expert_ops(model, model.experts, workload, layer, weights)
+    else:
+        ops += _mlp_ops(model, workload, layer, weights, shard(model, ranks).ffn)
+    return (*ops, *reduce, *sandwich)
+
+
+def _attention_ops(model: ModelSpec, workload: Workload, layer: int, weights: LayerWeights) -> Iterator[OpWork]:
+    """From qkv to o; a layer without a KV cache appends and reads nothing."""
+    batch, ranks = workload.batch, workload.tensor_parallel
+    part, latent, window = shard(model, ranks), model.latent, model.window(layer)
+    moved = batch * plain_bytes(model.activations)
+    d, query, key_value = model.hidden, part.heads * model.head_dim, part.kv_heads * model.head_dim
+    token = 0 if window == 0 else kv_bytes_per_token_per_layer(model, ranks)
+    past = attended_tokens(window, workload.context)
+    if latent is None:
+        flops = 0 if window == 0 else 4 * batch * (past + 1) * query
+    else:  # absorbed: scores over the whole compressed vector, values over its first part
+        key_value = latent.kv_rank + latent.rope_dim
+        query = part.heads * (latent.nope_dim + latent.rope_dim)
+        flops = 2 * batch * part.heads * (2 * latent.kv_rank + latent.rope_dim) * past
+    yield _linear(Op.QKV, weights.linear[Op.QKV], batch, (d + query + 2 * key_value) * moved, layer)
+    if weights.query_norm:
+        yield _norm(layer, weights.query_norm, 0)
+    yield OpWork(layer, Op.ROPE, _C, _C.role)
+    yield OpWork(layer, Op.KV_APPEND, _A, _A.role, kv_append=batch * token)
+    yield OpWork(
+        layer,
+        Op.ATTENTION,
+        _K,
+        _K.role | _C.role | (_W.role if weights.attention else 0),
+        weight_read=weights.attention,
+        kv_read=tokens_read(workload, window) * token,
+        activation=2 * query * moved,
+        flops=flops,
+    )
+    yield _linear(Op.O, weights.linear[Op.O], batch, (query + d) * moved, layer)
+
+
+def _mlp_ops(
+    model: ModelSpec, workload: Workload, layer: int, weights: LayerWeights, ffn: int
+) -> tuple[OpWork, OpWork, OpWork]:
+    batch, d = workload.batch, model.hidden
+    moved = batch * plain_bytes(model.activations)
+    up = 2 * ffn if model.gated else ffn
+    return (
+        _linear(Op.GATE_UP, weights.linear[Op.GATE_UP], batch, (d + up) * moved, layer),
+        OpWork(layer, Op.ACT, _C, _C.role, activation=(up + ffn) * moved),
+        _linear(Op.DOWN, weights.linear[Op.DOWN], batch, (ffn + d) * moved, layer),
+    )
+
+
+def _expert_ops(
+    model: ModelSpec, experts: Experts, workload: Workload, layer: int, weights: LayerWeights
+) -> Iterator[OpWork]:
+    """Router, routed and shared experts: bytes of the distinct experts expected, FLOPs of those that were chosen."""
+    batch, ranks, d = workload.batch, workload.tensor_parallel, model.hidden
+    moved = batch * plain_bytes(model.activations)
+    yield _linear(Op.ROUTER, weights.linear[Op.ROUTER], batch, (d + experts.experts) * moved, layer)
+    ffn = -(-experts.ffn // ranks)
+    inner = (2 * ffn if model.gated else ffn) + ffn
+    read = LinearWork(expert_reads(model, batch, ranks)[layer], 0, weights.experts.elements)
+    yield _linear(Op.EXPERTS, read, batch, (d + experts.chosen * (inner + ffn) + d) * moved, layer)
+    if experts.shared_ffn:
+        yield from _mlp_ops(model, workload, layer, weights, -(-experts.shared_ffn // ranks))
 
 
 def _all_reduce(model: ModelSpec, batch: int, ranks: int, layer: int) -> OpWork:
@@ -227,8 +205,9 @@ def _all_reduce(model: ModelSpec, batch: int, ranks: int, layer: int) -> OpWork:
 
 def opening_ops(model: ModelSpec, workload: Workload) -> tuple[OpWork, ...]:
     """What a step does before its first layer: launch, embedding gather, block-table lookup."""
-    row = model.hidden * plain_bytes(model.activations)
+    row = row_bytes(model)
     rows = workload.batch * (2 if model.position_rows else 1)
+    embedding_norm = embedding_norm_bytes(model, workload.tensor_parallel)
     host = Category.HOST
     return (
         OpWork(-1, Op.LAUNCH, host, host.role),
@@ -237,7 +216,7 @@ def opening_ops(model: ModelSpec, workload: Workload) -> tuple[OpWork, ...]:
             Op.EMBED,
             _W,
             _W.role,
-            weight_read=norm_bytes(model) if model.embedding_norm else 0,
+            weight_read=embedding_norm,
             embedding_gather=rows * row,
         ),
         OpWork(-1, Op.BLOCK_TABLE, _C, _C.role),
@@ -250,15 +229,19 @@ def closing_ops(model: ModelSpec, workload: Workload) -> tuple[OpWork, ...]:
     logits = batch * shard(model, ranks).vocab * plain_bytes(model.activations)
     select = Category.TOKEN_SELECTION
     return (
-        _norm(-1, norm_bytes(model), 0),
+        _norm(-1, final_norm_bytes(model, ranks), 0),
         _linear(Op.LM_HEAD, lm_head_work(model, ranks), batch, logits),
         OpWork(-1, Op.SAMPLE, select, select.role),
     )
 
 
 def step_ops(model: ModelSpec, workload: Workload) -> tuple[OpWork, ...]:
-    """Every op of one decode step in program order, launch first and token selection last."""
-    return tuple(_step_ops(model, workload))
+    """Every op of one decode step in program order, launch first and token selection last.
+
+    Weights pinned on chip are left out of every op in equal share: (1 − f) of each is read.
+    """
+    ops = tuple(_step_ops(model, workload))
+    return _without_pinned(ops, workload.pinned_bytes) if workload.pinned_bytes else ops
 
 
 def _step_ops(model: ModelSpec, workload: Workload) -> Iterator[OpWork]:
@@ -266,6 +249,20 @@ def _step_ops(model: ModelSpec, workload: Workload) -> Iterator[OpWork]:
     for layer in range(model.layers):
         yield from layer_ops(model, workload, layer)
     yield from closing_ops(model, workload)
+
+
+def _without_pinned(ops: tuple[OpWork, ...], pinned: int) -> tuple[OpWork, ...]:
+    """``ops`` reading only what is not pinned; whole bytes, and exactly ``pinned`` (or everything) less in sum."""
+    whole = sum(op.weight_read for op in ops)
+    left = max(0, whole - pinned)
+    running = done = 0
+    found = []
+    for op in ops:
+        running += op.weight_read
+        upto = running * left // whole if whole else 0
+        found.append(replace(op, weight_read=upto - done))
+        done = upto
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,23 +283,30 @@ class StepTotals:
         return self.weight_read + self.kv_read + self.kv_append
 
 
-def layer_groups(model: ModelSpec) -> tuple[tuple[int, int], ...]:
+@lru_cache(maxsize=512)
+def layer_groups(model: ModelSpec, batch: int = 1, ranks: int = 1) -> tuple[tuple[int, int], ...]:
     """Layers that do the same work, as (one of them, how many): the work of a step without listing every layer."""
-    if not model.unconverted:
+    stated = truth(model, ranks)
+    if not (model.unconverted or model.windows or model.experts or stated):
         return ((0, model.layers),)
-    first: dict[frozenset[str], int] = {}
-    count: dict[frozenset[str], int] = {}
+    reads = expert_reads(model, batch, ranks)
+    first: dict[object, int] = {}
+    count: dict[object, int] = {}
     for layer in range(model.layers):
-        kept = kept_modules(model, layer)
-        first.setdefault(kept, layer)
-        count[kept] = count.get(kept, 0) + 1
-    return tuple((first[kept], count[kept]) for kept in first)
+        bytes_read = (reads[layer] if reads else 0, stated.layers[layer] if stated else None)
+        kind = (kept_modules(model, layer), model.window(layer), has_experts(model, layer), bytes_read)
+        first.setdefault(kind, layer)
+        count[kind] = count.get(kind, 0) + 1
+    return tuple((first[kind], count[kind]) for kind in first)
 
 
 def counted_ops(model: ModelSpec, workload: Workload) -> tuple[tuple[OpWork, int], ...]:
     """The ops of one step with how often each occurs, layers of one kind listed once; not in program order."""
+    if workload.pinned_bytes:
+        return tuple((op, 1) for op in step_ops(model, workload))
     outside = (*opening_ops(model, workload), *closing_ops(model, workload))
-    inside = ((op, n) for layer, n in layer_groups(model) for op in layer_ops(model, workload, layer))
+    groups = layer_groups(model, workload.batch, workload.tensor_parallel)
+    inside = ((op, n) for layer, n in groups for op in layer_ops(model, workload, layer))
     return (*((op, 1) for op in outside), *inside)
 
 
@@ -312,28 +316,10 @@ def step_totals(model: ModelSpec, workload: Workload) -> StepTotals:
     return StepTotals(*(sum(getattr(op, name) * n for op, n in counted) for name in StepTotals.__dataclass_fields__))
 
 
-@lru_cache(maxsize=256)
-def weight_read_bytes(model: ModelSpec, ranks: int = 1) -> int:
-    """Weights one rank reads in every step, whatever the batch: linears, norms, biases, scales and the output head."""
-    return step_totals(model, Workload(tensor_parallel=ranks)).weight_read
+@lru_cache(maxsize=1024)
+def weight_read_bytes(model: ModelSpec, ranks: int = 1, batch: int = 1) -> int:
+    """Weights one rank reads in a step: linears, norms, biases, scales and the output head.
 
-
-def scale_bytes(model: ModelSpec, ranks: int = 1) -> int:
-    """How much of ``weight_read_bytes`` is scales and zeros of quantized weights."""
-    in_layers = sum(
-        n * work.scales
-        for layer, n in layer_groups(model)
-        for work in _linear_work(model, ranks, kept_modules(model, layer)).values()
-    )
-    return in_layers + lm_head_work(model, ranks).scales
-
-
-def stored_bytes(model: ModelSpec, ranks: int = 1) -> int:
-    """Weights one rank keeps in memory: what is read, learned positions, and an input embedding of its own.
-
-    A tied model keeps one table for both ends, unless its head is stored in a dtype of its own.
+    The same whatever the batch, but for a mixture of experts: a larger batch is expected to use more of them.
     """
-    row = model.hidden * plain_bytes(model.activations)
-    shared = model.tied and plain_bytes(model.activations) * 8 == weight_dtype(model.lm_head).bits
-    embedding = 0 if shared else shard(model, ranks).vocab * row
-    return weight_read_bytes(model, ranks) + embedding + model.position_rows * row
+    return step_totals(model, Workload(batch=batch, tensor_parallel=ranks)).weight_read

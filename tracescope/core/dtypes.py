@@ -118,6 +118,9 @@ class KvDtype:
         return _bytes(heads * width * self.bits) + _bytes(heads * self.scale_bits)
 
 
+LATENT_KV: Final = "fp8-ds-mla"
+"""Latent attention's own format: 8-bit values with a scale for each 128 of them, the rotary part in 16 bit."""
+
 KV_DTYPES: Final[dict[str, KvDtype]] = {
     d.name: d
     for d in (
@@ -130,6 +133,7 @@ KV_DTYPES: Final[dict[str, KvDtype]] = {
         KvDtype("fp8-scaled", 8, 32),
         KvDtype("int8-scaled", 8, 32),
         KvDtype("int4-scaled", 4, 32),
+        KvDtype(LATENT_KV, 8),
     )
 }
 

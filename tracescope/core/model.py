@@ -4,6 +4,76 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Latent:
+    """Multi-head latent attention: one compressed vector a token (``kv_rank`` + ``rope_dim``) instead of K and V.
+
+    ``q_rank`` is None where queries are projected in one step; ``nope_dim`` and ``v_dim`` are per head.
+    """
+
+    kv_rank: int
+    rope_dim: int
+    nope_dim: int
+    v_dim: int
+    q_rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """A mixture of experts: ``chosen`` of ``experts`` MLPs of ``ffn`` each compute a token; all of them are stored.
+
+    ``shared_ffn`` is the width of the experts that every token uses together (0: none), ``shared_gate`` whether a
+    vector weighs them, ``router_bias`` one number an expert, ``expert_bias`` biases inside each expert;
+    ``dense_layers`` have one plain MLP of ``ModelSpec.ffn`` instead.
+    """
+
+    experts: int
+    chosen: int
+    ffn: int
+    shared_ffn: int = 0
+    shared_gate: bool = False
+    router_bias: bool = False
+    expert_bias: bool = False
+    dense_layers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LayerBytes:
+    """Bytes of one layer as its tensors store them, by the op that reads them, scales and biases included.
+
+    ``experts`` holds all of them; ``scales`` and ``expert_scales`` are the parts that are scales and zeros;
+    ``attention`` is what attention itself reads besides the cache (sinks).
+    """
+
+    norm: int = 0
+    qkv: int = 0
+    attention: int = 0
+    o: int = 0
+    router: int = 0
+    gate_up: int = 0
+    down: int = 0
+    experts: int = 0
+    scales: int = 0
+    expert_scales: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBytes:
+    """Bytes taken from the headers of a checkpoint instead of from shapes and dtypes: one entry a layer, and the rest.
+
+    ``embedding_norm`` and ``norm`` stand before the first and after the last layer; ``embedding_row`` is one row of
+    the input embedding; ``stored`` every tensor there is, what a step never reads included.
+    """
+
+    layers: tuple[LayerBytes, ...]
+    lm_head: int
+    lm_head_scales: int
+    norm: int
+    embedding_norm: int
+    embedding_row: int
+    stored: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSpec:
     """Shapes and storage of one decoder-only model.
 
@@ -47,6 +117,30 @@ class ModelSpec:
     max_positions: int | None = None
     """The longest context the config claims; only shown, never used in a number."""
     title: str = ""
+    windows: tuple[int | None, ...] = ()
+    """The attention window of each layer, None where it sees everything, 0 where it keeps no KV cache at all; empty
+    where every layer sees everything."""
+    sinks: bool = False
+    """One learned attention logit a head and layer (gpt-oss)."""
+    latent: Latent | None = None
+    experts: Experts | None = None
+    prediction_layers: int = 0
+    """Further layers that predict later tokens (MTP): stored, not read in a step."""
+    tensors: TensorBytes | None = None
+    """What the checkpoint's own headers say; preferred over the formulas on one rank."""
+    qk_norm_wide: bool = False
+    """The norms of queries and keys span all heads instead of one."""
+
+    @property
+    def window_groups(self) -> tuple[tuple[int | None, int], ...]:
+        """Distinct windows with the number of layers that have each, in order of appearance."""
+        if not self.windows:
+            return ((None, self.layers),)
+        return tuple((window, self.windows.count(window)) for window in dict.fromkeys(self.windows))
+
+    def window(self, layer: int) -> int | None:
+        """The attention window of ``layer``; None where it sees everything."""
+        return self.windows[layer] if self.windows else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +149,8 @@ class Workload:
 
     ``block`` is the KV block size in tokens, ``utilization`` the share of the device's capacity that may be used,
     ``reserve_bytes`` what else is kept free, ``tensor_parallel`` the number of ranks (bytes are then one rank's).
+    ``pinned_bytes`` of the weights stay on chip. The first ``prefix`` tokens are the same in each group of
+    ``prefix_group`` requests: stored once, and read once where ``prefix_aware``.
     """
 
     batch: int = 1
@@ -63,3 +159,7 @@ class Workload:
     utilization: float = 0.9
     reserve_bytes: int = 0
     tensor_parallel: int = 1
+    pinned_bytes: int = 0
+    prefix: int = 0
+    prefix_group: int = 1
+    prefix_aware: bool = False

@@ -13,6 +13,16 @@ LAYER_MODULES: Final = (
     "mlp.gate_proj",
     "mlp.up_proj",
     "mlp.down_proj",
+    "mlp.experts.gate_proj",
+    "mlp.experts.up_proj",
+    "mlp.experts.down_proj",
+    "mlp.shared_experts.gate_proj",
+    "mlp.shared_experts.up_proj",
+    "mlp.shared_experts.down_proj",
+    "self_attn.q_a_proj",
+    "self_attn.q_b_proj",
+    "self_attn.kv_a_proj_with_mqa",
+    "self_attn.kv_b_proj",
 )
 
 _PREFIXES: Final = frozenset({"model", "language_model", "transformer", "thinker", "decoder", "text_model"})
@@ -28,6 +38,12 @@ _OTHER_NAMES: Final = {
     "gate_up_proj": ("gate_proj", "up_proj"),
     "out_proj": ("o_proj",),
     "dense": ("o_proj",),
+    "block_sparse_moe": ("mlp",),
+    "feed_forward": ("mlp",),
+    "shared_expert": ("shared_experts",),
+    "w1": ("gate_proj",),
+    "w2": ("down_proj",),
+    "w3": ("up_proj",),
     "fc1": ("up_proj",),
     "fc2": ("down_proj",),
 }
@@ -51,10 +67,13 @@ def _kept(patterns: tuple[str, ...], layer: int) -> frozenset[str]:
 
 
 def _matches(pattern: str, full: list[str]) -> bool:
-    """Whether the dotted ``pattern`` names ``full`` or a part of its path, its leading container names left out."""
+    """Whether the dotted ``pattern`` names ``full`` or a part of its path, its leading container names left out.
+
+    ``*`` as a part stands for any one part (``model.layers.*.self_attn``).
+    """
     parts = pattern.strip(".").split(".")
     while len(parts) > 1 and parts[0] in _PREFIXES:
         parts = parts[1:]
     wanted = [_OTHER_NAMES.get(part, (part,)) for part in parts]
     room = len(full) - len(wanted)
-    return any(all(full[at + i] in names for i, names in enumerate(wanted)) for at in range(room + 1))
+    return any(all("*" in names or full[at + i] in names for i, names in enumerate(wanted)) for at in range(room + 1))

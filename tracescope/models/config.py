@@ -9,8 +9,10 @@ from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec
 from tracescope.models.families import ALIASES, FAMILIES, UNKNOWN_FAMILY, Family, Flag
 from tracescope.models.limits import read_json_object, shown
+from tracescope.models.mixtures import prediction_layers, read_experts, read_latent
 from tracescope.models.quantization import Quantization, read_quantization
 from tracescope.models.refusals import refuse_unmodelled
+from tracescope.models.windows import read_windows
 
 TEXT_PLACES: Final = (
     ("text_config",),
@@ -19,6 +21,9 @@ TEXT_PLACES: Final = (
     ("thinker_config", "text_config"),
 )
 """Where multimodal configs keep the language model, in the order in which they are looked at."""
+
+OTHER_PARTS: Final = ("vision_config", "audio_config", "speech_config", "talker_config", "token2wav_config")
+"""Parts beside the language model that a step of decoding does not read."""
 
 _DTYPES: Final = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
 _INHERITED: Final = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
@@ -102,6 +107,7 @@ def read_config(path: Path) -> ModelSpec:
 def spec_from_config(config: Mapping[str, Any], *, name: str, file: str) -> ModelSpec:
     """The model that ``config`` (a decoded config.json) describes; ``file`` is named in messages."""
     place, notes = _language_model(config, file)
+    notes += _elsewhere(config, place)
     text = _at(config, place)
     where = f"{file}, {'.'.join(place)}" if place else file
     inherited = {key: config[key] for key in _INHERITED if place and key in config and key not in text}
@@ -125,6 +131,17 @@ def _language_model(config: Mapping[str, Any], file: str) -> tuple[tuple[str, ..
     return (), []
 
 
+def _elsewhere(config: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
+    """The other parts of a multimodal model: they lie in memory, and their sizes are not counted."""
+    around = [_at(config, place[:depth]) if depth else config for depth in range(len(place))]
+    return [
+        f"{key}: its weights are resident but not counted; stored bytes are those of the language model"
+        for level in around
+        for key in OTHER_PARTS
+        if isinstance(level.get(key), dict)
+    ]
+
+
 def _at(config: Mapping[str, Any], place: tuple[str, ...]) -> Mapping[str, Any]:
     for key in place:
         inner = config.get(key)
@@ -137,7 +154,7 @@ def _at(config: Mapping[str, Any], place: tuple[str, ...]) -> Mapping[str, Any]:
 def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
     family = _family(reader)
     layers = reader.required("num_hidden_layers")
-    refuse_unmodelled(reader.config, layers, reader.where)
+    refuse_unmodelled(reader.config, reader.where)
     hidden, heads = reader.required("hidden_size"), reader.required("num_attention_heads")
     projected = reader.whole("word_embed_proj_dim")
     if projected is not None and projected != hidden:
@@ -145,8 +162,12 @@ def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
     kv_heads = _kv_heads(reader, family, heads)
     base = _base_dtype(reader)
     quantization = read_quantization(reader.config.get("quantization_config"), reader.where)
-    head_dim = _head_dim(reader, family, hidden, heads)
-    ffn = _ffn(reader, family, hidden)
+    latent = read_latent(reader.config, reader.where)
+    head_dim = latent.nope_dim + latent.rope_dim if latent else _head_dim(reader, family, hidden, heads)
+    dense_ffn = _ffn(reader, family, hidden)
+    experts = read_experts(reader.config, layers, dense_ffn, family, reader.where)
+    ffn = dense_ffn or (experts.ffn if experts else reader.required("intermediate_size"))
+    windows, window_notes = read_windows(reader.config, layers, family, reader.where)
     vocab = reader.required("vocab_size")
     tied = _tied(reader, family)
     return ModelSpec(
@@ -172,8 +193,14 @@ def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
         lm_head_bias=family.lm_head_bias,
         embedding_norm=family.embedding_norm,
         max_positions=_max_positions(reader),
+        windows=windows,
+        sinks=family.sinks,
+        latent=latent,
+        experts=experts,
+        prediction_layers=prediction_layers(reader.config, reader.where),
+        qk_norm_wide=family.qk_norm_wide,
         **_stored(base, quantization),
-        assumptions=tuple(reader.notes) + quantization.assumptions + _rope_notes(reader.config),
+        assumptions=(*reader.notes, *window_notes, *quantization.assumptions, *_rope_notes(reader.config)),
     )
 
 
@@ -240,13 +267,14 @@ def _head_dim(reader: _Reader, family: Family, hidden: int, heads: int) -> int:
     return hidden // heads
 
 
-def _ffn(reader: _Reader, family: Family, hidden: int) -> int:
+def _ffn(reader: _Reader, family: Family, hidden: int) -> int | None:
+    """The size of a plain MLP, None where neither the config nor the family says."""
     ffn = reader.whole("intermediate_size")
     if ffn is not None:
         return ffn
     ratio = reader.whole("expansion_ratio") or family.ffn_ratio
     if ratio is None:
-        return reader.required("intermediate_size")
+        return None
     if not reader.mentions("intermediate_size") and not reader.mentions("expansion_ratio"):
         reader.notes.append(f"the ffn size is absent; {ratio * hidden} is assumed ({ratio} × hidden size)")
     return ratio * hidden

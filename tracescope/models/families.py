@@ -1,6 +1,6 @@
 """What a model_type fixes that its config.json does not say: norms, gating, biases, positions and class defaults."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 Flag = bool | tuple[str, bool]
@@ -31,12 +31,35 @@ class Family:
     position_offset: int = 0
     lm_head_bias: bool = False
     embedding_norm: bool = False
+    windowed: bool = False
+    """Every layer uses the sliding window that the config gives."""
+    window_pattern: int | None = None
+    """Every so manieth layer sees the whole context, the others a window."""
+    window_from_layer: bool = False
+    """Windows are off unless ``use_sliding_window`` is true, and begin at ``max_window_layers``."""
+    sinks: bool = False
+    qk_norm_wide: bool = False
+    router_bias: bool = False
+    expert_bias: bool = False
+    shared_gate: bool = False
 
 
 _ATTENTION_BIAS: Final = ("attention_bias", False)
 
 _LLAMA = Family(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, mlp_bias=("mlp_bias", False))
-_QWEN3 = Family(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, qk_norm=True, head_dim=128)
+_QWEN2 = Family(qkv_bias=True, window_from_layer=True)
+_QWEN3 = Family(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, qk_norm=True, head_dim=128, window_from_layer=True)
+_MISTRAL = Family(windowed=True)
+_DEEPSEEK = Family(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS)
+_GEMMA2 = Family(
+    qkv_bias=_ATTENTION_BIAS,
+    o_bias=_ATTENTION_BIAS,
+    tied=True,
+    head_dim=256,
+    norms_per_layer=4,
+    window_pattern=2,
+)
+_GEMMA3 = replace(_GEMMA2, qk_norm=True, window_pattern=6)
 _GPT2 = Family(
     norm="layer",
     gated=False,
@@ -53,17 +76,52 @@ _BIASED_PLAIN = Family(norm="layer", gated=False, qkv_bias=True, o_bias=True, ml
 FAMILIES: Final[dict[str, Family]] = {
     "llama": _LLAMA,
     "granite": _LLAMA,
-    "mistral": Family(),
-    "ministral": Family(),
-    "phi3": Family(),
+    "mistral": _MISTRAL,
+    "ministral": _MISTRAL,
+    "mistral3": _MISTRAL,
+    "mixtral": _MISTRAL,
+    "phi3": _MISTRAL,
+    "gemma2": _GEMMA2,
+    "gemma3": _GEMMA3,
+    "gemma3_text": _GEMMA3,
+    "qwen2_moe": replace(_QWEN2, shared_gate=True),
+    "qwen3_moe": _QWEN3,
+    "qwen3_vl_moe_text": _QWEN3,
+    "deepseek_v2": _DEEPSEEK,
+    "deepseek_v3": replace(_DEEPSEEK, router_bias=True),
+    "kimi_k2": replace(_DEEPSEEK, router_bias=True),
+    "gpt_oss": Family(
+        qkv_bias=("attention_bias", True),
+        o_bias=("attention_bias", True),
+        head_dim=64,
+        window_pattern=2,
+        sinks=True,
+        router_bias=True,
+        expert_bias=True,
+    ),
+    "glm4_moe": Family(qkv_bias=_ATTENTION_BIAS, qk_norm=False, router_bias=True),
+    "granitemoe": _LLAMA,
+    "phimoe": Family(norm="layer", qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, lm_head_bias=True, windowed=True),
+    "olmoe": replace(_LLAMA, qk_norm_wide=True),
+    "olmo2": replace(_LLAMA, qk_norm_wide=True),
+    "olmo3": replace(_LLAMA, qk_norm_wide=True, window_pattern=4),
+    "glm4": Family(qkv_bias=_ATTENTION_BIAS, norms_per_layer=4),
+    "cohere2": Family(
+        norm="layer-no-bias",
+        norms_per_layer=1,
+        qkv_bias=_ATTENTION_BIAS,
+        o_bias=_ATTENTION_BIAS,
+        tied=True,
+        window_pattern=4,
+    ),
     "minicpm": Family(),
     "exaone": Family(),
     "baichuan": Family(),
     "internlm2": Family(qkv_bias=("bias", False), o_bias=("bias", False)),
     "internlm": Family(qkv_bias=("bias", True), o_bias=("bias", True)),
-    "qwen2": Family(qkv_bias=True),
-    "qwen2_5_vl_text": Family(qkv_bias=True),
-    "qwen2_vl_text": Family(qkv_bias=True),
+    "qwen2": _QWEN2,
+    "qwen2_5_vl_text": _QWEN2,
+    "qwen2_vl_text": _QWEN2,
     "qwen3": _QWEN3,
     "qwen3_vl_text": _QWEN3,
     "smollm3": _LLAMA,
@@ -79,6 +137,7 @@ FAMILIES: Final[dict[str, Family]] = {
         o_bias=("use_bias", True),
         mlp_bias=("use_bias", True),
         tied=True,
+        windowed=True,
     ),
     "nemotron": Family(
         norm="layer", gated=False, qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, mlp_bias=("mlp_bias", False)
@@ -168,16 +227,9 @@ DIFFERENT: Final[dict[str, str]] = {
     "whisper": "an encoder",
     "bert": "no autoregressive decoder",
     "roberta": "no autoregressive decoder",
-    "gemma2": "sliding windows and sandwich norms",
-    "gemma3": "sliding windows and sandwich norms",
-    "gemma3_text": "sliding windows and sandwich norms",
     "gemma3n_text": "layers that share their KV cache",
     "gpt_neo": "local attention windows",
     "olmo": "norms without weights",
-    "olmo2": "norms after each block",
-    "olmo3": "norms after each block",
-    "glm4": "sandwich norms",
-    "cohere2": "sliding windows",
     "chatglm": "a layout of its own",
     "qwen": "a layout of its own",
     "openelm": "layers of different sizes",

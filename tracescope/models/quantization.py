@@ -10,7 +10,7 @@ from tracescope.core.modules import keeps_head
 from tracescope.models.limits import shown
 
 _SKIP_KEYS: Final = ("modules_to_not_convert", "ignored_layers", "ignore", "llm_int8_skip_modules", "exclude_modules")
-_PLAIN_NAME: Final = re.compile(r"[\w.\-]+")
+_PLAIN_NAME: Final = re.compile(r"(?:[\w\-]+|\*)(?:\.(?:[\w\-]+|\*))*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,12 @@ def _skipped(config: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], li
 def _plain(pattern: str) -> str | None:
     """A module name out of a simple pattern (``re:.*lm_head$``, ``*self_attn*``); None where it is more than that.
 
-    Patterns are never run as regular expressions: a hostile one can take for ever.
+    A part of its own that matches anything becomes ``*`` (``model.layers.*.self_attn``). Patterns are never run as
+    regular expressions: a hostile one can take for ever.
     """
     text = pattern.removeprefix("re:").strip("^$").replace(r"\.", ".")
+    for anything in (r"\d+", r"[0-9]+", ".*"):
+        text = text.replace(f".{anything}.", ".*.")
     while text.startswith((".*", "*")):
         text = text[2:] if text.startswith(".*") else text[1:]
     while text.endswith((".*", "*")):
