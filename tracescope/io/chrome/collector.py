@@ -72,14 +72,12 @@ class Collector:
             self._add_complete(complete)
         if len(complete) == len(events):
             return
+        rest = [e for e in events if e.ph != "X"]
         by_phase: defaultdict[str, list[Event]] = defaultdict(list)
-        for event in events:
+        for event in rest:
             by_phase[event.ph].append(event)
-        del complete
-        by_phase.pop("X", None)
-        marks = [e for e in events if e.ph in BEGINS or e.ph in ENDS]
-        if marks:
-            self._add_marks(marks)
+        if by_phase.keys() & (BEGINS | ENDS):
+            self._add_marks([e for e in rest if e.ph in BEGINS or e.ph in ENDS])
         for phase, group in by_phase.items():
             self._add_others(phase, group)
 
