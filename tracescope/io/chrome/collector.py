@@ -12,7 +12,7 @@ from tracescope.core.category import EventFlag
 from tracescope.io.chrome.event import LOOSE, UNREADABLE, Event
 from tracescope.io.chrome.flows import Flows
 from tracescope.io.chrome.pairing import BEGINS, ENDS, MARK_COLUMNS, pair
-from tracescope.io.chrome.tables import NO_PROCESS, NO_THREAD, Details, Tracks, ident_text, new_numbering
+from tracescope.io.chrome.tables import MAX_TEXT, NO_PROCESS, NO_THREAD, Details, Tracks, ident_text, new_numbering
 from tracescope.io.chrome.times import LIMIT_NS, nanoseconds
 
 INSTANTS: Final = frozenset("iIRnTp")
@@ -192,7 +192,8 @@ class Collector:
                 continue
             if raw is not None:
                 key = (event.name, ident_text(event.pid, NO_PROCESS), tid)
-                self.labels[key] = str(msgspec.json.decode(bytes(raw).decode("utf-8", "replace")))
+                text = msgspec.json.decode(bytes(raw).decode("utf-8", "replace"))
+                self.labels[key] = str(text).strip()[:MAX_TEXT]
 
     def finish(self) -> dict[str, NDArray[Any]]:
         """The columns of RawEvents: complete events in file order, then paired ones by their begin. Call once.
