@@ -29,7 +29,7 @@ class GapPart:
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """One step in numbers. ``floor_ns`` is None without a bandwidth; the parts then are empty."""
+    """One step in numbers. ``floor_ns`` is None without a bandwidth or any bytes; the parts then are empty."""
 
     duration_ns: int
     floor_ns: int | None
@@ -57,7 +57,9 @@ def step_facts(document: Document, step: int) -> StepFacts:
 
 def _facts(document: Document, step: int) -> StepFacts:
     taken = document.breakdown(step)
-    floor = taken.floor_ops_ns if document.has_floor else None
+    # A sum over nothing that is known is no floor: unknown, not 0.
+    nothing = not taken.floor_ops_ns and taken.ops_without_floor > 0
+    floor = taken.floor_ops_ns if document.has_floor and not nothing else None
     return StepFacts(
         duration_ns=taken.duration_ns,
         floor_ns=floor,

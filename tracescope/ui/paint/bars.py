@@ -1,90 +1,33 @@
-"""The event bar: solid up to the floor, hatched above it, a rail under the floor; and what becomes of it when small."""
+"""The event bar: solid up to the floor, hatched above it, a rail under the floor, its label and its marks."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
 
-from tracescope.core.category import KINDS
-from tracescope.core.columns import I64, Bool
 from tracescope.lod.fold import Bars
-from tracescope.ui.fonts import text_width
+from tracescope.ui.fonts import elided, text_width
+from tracescope.ui.paint.bar_style import (
+    DIMMED,
+    ELIDE_FROM_PX,
+    LABEL_PAD,
+    LETTERS,
+    MUTED,
+    PALE,
+    PALE_EDGE_PX,
+    RAIL,
+    RAIL_GAP,
+    SMALL,
+    BarStyle,
+    Marks,
+    Placed,
+    place,
+)
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
 from tracescope.ui.paint.geometry import FULL_BAR_PX, THIN_BAR_PX, TimeScale
-from tracescope.ui.paint.hatch import INK
+from tracescope.ui.paint.small_bars import paint_small
 from tracescope.ui.theme import colour, mixed
-
-LETTERS: Final = tuple(kind.letter for kind in KINDS)
-RAIL: Final = 2
-RAIL_GAP: Final = 2
-SMALL: Final = 0.55
-"""How much of its colour a bar under 6 px keeps."""
-PALE: Final = 0.3
-"""How much of its colour a pale fill keeps."""
-PALE_EDGE_PX: Final = 24
-DIMMED: Final = 0.3
-MUTED: Final = 0.45
-LABEL_PAD: Final = 5
-TAG_PX: Final = 44
-"""A folded run carries the number of its events from this width."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class BarStyle:
-    """How the bars of one row are drawn.
-
-    ``pitch``: hatch pitch; ``floor``: whether solid and hatch tell floor and excess (the overlay), and whether there
-    is a rail; ``pale``: the compute lane's way (outline and pale fill, solid to its floor, no hatch); ``plain``: a
-    track whose events have no floors at all; ``tags``: wide folded runs say how many they hold; ``labels``: texts of
-    an event id, longest first.
-    """
-
-    pitch: int = 5
-    floor: bool = True
-    rail: bool = True
-    pale: bool = False
-    plain: bool = False
-    tags: bool = True
-    label_px: float = 12
-    labels: Callable[[int], tuple[str, ...]] | None = None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Marks:
-    """Which events are marked: ``selected`` and ``hover`` by id (-1 none); ``matches`` tells what a search found."""
-
-    selected: int = -1
-    hover: int = -1
-    matches: Callable[[I64], Bool] | None = None
-    tolerance_ns: int = field(default=1)
-    """How much faster than its floor an event may be before it is marked as impossible."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Placed:
-    """Bars in px: left and right edges and the end of the floor, float64, edges between device pixels.
-
-    ``width`` is unrounded; ``left`` and ``right`` bound the plot, and with it the labels.
-    """
-
-    x0: NDArray[np.float64]
-    x1: NDArray[np.float64]
-    floor: NDArray[np.float64]
-    width: NDArray[np.float64]
-    left: float
-    right: float
-
-
-def place(bars: Bars, time: TimeScale, scale: float) -> Placed:
-    """Pixel positions of bars, each at least one device pixel wide so that nothing in sight vanishes."""
-    raw0, raw1 = time.px(bars.start), time.px(bars.end)
-    x0 = np.rint(raw0 * scale) / scale
-    x1 = np.maximum(np.rint(raw1 * scale) / scale, x0 + 1 / scale)
-    floor = np.rint(time.px(bars.start + np.maximum(bars.floor, 0)) * scale) / scale
-    return Placed(x0, x1, np.maximum(floor, x0), raw1 - raw0, time.left, time.left + time.width)
 
 
 def paint_bars(canvas: Canvas, band: QRectF, bars: Bars, time: TimeScale, style: BarStyle, marks: Marks) -> None:
@@ -95,23 +38,24 @@ def paint_bars(canvas: Canvas, band: QRectF, bars: Bars, time: TimeScale, style:
     if marks.matches is not None:
         found = marks.matches(bars.event)
         canvas.painter.setOpacity(DIMMED)
-        plain = BarStyle(style.pitch, style.floor, style.rail, style.pale, style.plain)
-        _paint_all(canvas, band, bars, placed, np.flatnonzero(~found), plain, marks)
+        plain = replace(style, labels=None, tags=False)
+        _paint_all(canvas, band, bars, placed, np.flatnonzero(~found), plain, marks, time)
         canvas.painter.setOpacity(1)
-        _paint_all(canvas, band, bars, placed, np.flatnonzero(found), style, marks)
+        _paint_all(canvas, band, bars, placed, np.flatnonzero(found), style, marks, time)
     else:
-        _paint_all(canvas, band, bars, placed, np.arange(len(bars)), style, marks)
+        _paint_all(canvas, band, bars, placed, np.arange(len(bars)), style, marks, time)
     _paint_marks(canvas, band, bars, placed, style, marks)
 
 
 def _paint_all(
-    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: NDArray[np.int64], style: BarStyle, marks: Marks
-) -> None:
+    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: NDArray[np.int64], style: BarStyle, marks: Marks,
+    time: TimeScale,
+) -> None:  # fmt: skip
     width = placed.width[rows]
-    _paint_small(canvas, band, bars, placed, rows[width < THIN_BAR_PX], style)
+    paint_small(canvas, band, bars, placed, rows[width < THIN_BAR_PX], style, time)
     thin = rows[(width >= THIN_BAR_PX) & (width < FULL_BAR_PX)]
     for row in thin.tolist():
-        _thin_bar(canvas, band, bars, placed, row)
+        _thin_bar(canvas, band, bars, placed, row, style)
     for row in rows[width >= FULL_BAR_PX].tolist():
         _full_bar(canvas, band, bars, placed, row, style, marks)
 
@@ -193,6 +137,12 @@ def _label(
         return
     text_style = Style(style.label_px, 600, hex_colour)
     texts = style.labels(event)
+    if style.plain and texts and room >= ELIDE_FROM_PX:
+        fitting = next((t for t in texts if text_width(t, style.label_px, 400) <= room), None)
+        plain = Style(style.label_px, 400, hex_colour)
+        shown = fitting if fitting is not None else elided(texts[-1], room, plain.px)
+        canvas.text(span[0] + LABEL_PAD, centred_baseline(band, plain), shown, plain)
+        return
     for text in texts:
         if text_width(text, style.label_px, 600) <= room:
             canvas.text(span[0] + LABEL_PAD, centred_baseline(band, text_style), text, text_style)
@@ -204,107 +154,13 @@ def _label(
         canvas.text((span[0] + span[1]) / 2, centred_baseline(band, small), texts[-1], small, CENTRE)
 
 
-def _thin_bar(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int) -> None:
+def _thin_bar(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int, style: BarStyle) -> None:
     colours = canvas.theme.kinds[LETTERS[bars.kind[row]]]
     x0, x1 = float(placed.x0[row]), float(placed.x1[row])
-    share = SMALL / 2 if bars.muted[row] else SMALL
+    unknown = style.floor and not bars.known[row] and not style.plain
+    share = PALE if bars.muted[row] or unknown or style.plain else SMALL
     canvas.fill(QRectF(x0, band.top(), x1 - x0, band.height()), mixed(colours.fill, canvas.theme.panel, share))
     canvas.fill(QRectF(x0, band.top(), 1.2, band.height()), colours.edge)
-
-
-def _paint_small(
-    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: NDArray[np.int64], style: BarStyle
-) -> None:
-    """Bars under 3 px: neighbours are folded into one box per run of pixels, a lonely one becomes a tick."""
-    if not len(rows):
-        return
-    gap = placed.x0[rows][1:] - placed.x1[rows][:-1] > 1
-    apart = np.diff(rows) > 1
-    start = np.concatenate([[0], np.flatnonzero(gap | apart) + 1])
-    stop = np.append(start[1:], len(rows))
-    for low, high in zip(start.tolist(), stop.tolist(), strict=True):
-        if high - low == 1:
-            _tick(canvas, band, bars, placed, int(rows[low]), style)
-        else:
-            _folded_run(canvas, band, bars, placed, rows[low:high], style)
-
-
-def _tick(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int, style: BarStyle) -> None:
-    colours = canvas.theme.kinds[LETTERS[bars.kind[row]]]
-    x0, x1 = float(placed.x0[row]), float(placed.x1[row])
-    quiet = bars.muted[row] or (style.floor and not bars.known[row])
-    ground = mixed(colours.fill, canvas.theme.panel, SMALL) if quiet else colours.fill
-    canvas.fill(QRectF(x0, band.top(), x1 - x0, band.height()), ground)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class RunShares:
-    """The time of a folded run in ns: up to the floor by kind, without known floor by kind, and above the floor."""
-
-    solid: NDArray[np.float64]
-    unknown: NDArray[np.float64]
-    above: float
-
-    @property
-    def total(self) -> float:
-        """All of it: the summed durations of the run."""
-        return float(self.solid.sum() + self.unknown.sum()) + self.above
-
-
-def run_shares(bars: Bars, rows: NDArray[np.int64], floor: bool = True) -> RunShares:
-    """The shares of the events ``rows``; without the floor overlay all time is solid."""
-    duration = (bars.end - bars.start)[rows]
-    known = bars.known[rows] if floor else np.ones(len(rows), bool)
-    solid = np.minimum(bars.floor[rows], duration) if floor else duration
-    kind = bars.kind[rows]
-    return RunShares(
-        _by_kind(kind, np.where(known, solid, 0)),
-        _by_kind(kind, np.where(known, 0, duration)),
-        float(np.where(known, duration - solid, 0).sum()),
-    )
-
-
-def _by_kind(kind: NDArray[np.uint8], values: I64) -> NDArray[np.float64]:
-    return np.bincount(kind, weights=values, minlength=len(KINDS)).astype(np.float64)
-
-
-def _folded_run(
-    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: NDArray[np.int64], style: BarStyle
-) -> None:
-    shares = run_shares(bars, rows, style.floor)
-    if shares.total <= 0:
-        for row in rows.tolist():
-            _tick(canvas, band, bars, placed, row, style)
-        return
-    theme = canvas.theme
-    x0, x1 = float(placed.x0[rows[0]]), float(placed.x1[rows].max())
-    covered = min(x1 - x0, max(shares.total * _px_per_ns(bars, placed, rows), len(rows) / canvas.scale))
-    per_ns = covered / shares.total
-    x = 0.0
-    parts = [(ns, theme.kinds[k].fill) for k, ns in zip(LETTERS, shares.solid.tolist(), strict=True)]
-    for letter, ns in zip(LETTERS, shares.unknown.tolist(), strict=True):
-        parts.append((ns, mixed(theme.kinds[letter].fill, theme.panel, SMALL)))
-    for ns, ground in parts:
-        if ns * per_ns >= 0.25 / canvas.scale:
-            canvas.fill(QRectF(x0 + x, band.top(), ns * per_ns, band.height()), ground)
-        x += ns * per_ns
-    if shares.above * per_ns >= 0.25 / canvas.scale:
-        area = QRectF(x0 + x, band.top(), shares.above * per_ns, band.height())
-        single = (bars.kind[rows] == bars.kind[rows[0]]).all()
-        letter = LETTERS[bars.kind[rows[0]]]
-        if style.pale:
-            canvas.fill(area, mixed(theme.kinds[letter].fill, theme.panel, PALE))
-        else:
-            canvas.hatch(area, letter if single else INK, max(3, style.pitch - 1))
-    if x1 - x0 >= TAG_PX and style.tags:
-        canvas.frame(QRectF(x0, band.top(), x1 - x0, band.height()), theme.ink)
-        label = Style(10, 600, theme.text)
-        canvas.tag((x0 + x1) / 2, band.center().y() - 7.5, f"×{len(rows):,}", theme.panel, label)
-
-
-def _px_per_ns(bars: Bars, placed: Placed, rows: NDArray[np.int64]) -> float:
-    time = (bars.end - bars.start)[rows].sum()
-    return float(placed.width[rows].sum() / time) if time > 0 else 0.0
 
 
 def _paint_marks(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, style: BarStyle, marks: Marks) -> None:

@@ -14,7 +14,7 @@ from tracescope.lod.fold import Bars, Columns, columns_of
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
-from tracescope.ui.paint.bars import LETTERS
+from tracescope.ui.paint.bar_style import LETTERS
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style
 from tracescope.ui.paint.geometry import PAD, TimeScale, split, time_scale
@@ -165,10 +165,11 @@ def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, t
             canvas.painter.setBrush(fill)
             canvas.painter.drawPolygon(_stairs(x, upper, level))
         level = upper
-    _line(
-        canvas,
-        [QPointF(a, b) for a, b in zip(np.repeat(x, 2)[1:-1].tolist(), np.repeat(level, 2).tolist(), strict=True)],
-    )
+    # Only the levels, not the jumps between them: at this zoom the jumps would be a black thicket.
+    for column in range(width):
+        canvas.fill(
+            QRectF(float(x[column]), float(level[column]) - 0.5, float(x[column + 1] - x[column]), 1), theme.ink
+        )
 
 
 def _stairs(x: F64, upper: F64, lower: F64) -> QPolygonF:

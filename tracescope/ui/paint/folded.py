@@ -7,7 +7,7 @@ from PySide6.QtGui import QImage
 
 from tracescope.core.category import KINDS
 from tracescope.lod.fold import Columns
-from tracescope.ui.paint.bars import LETTERS, PALE
+from tracescope.ui.paint.bar_style import LETTERS, PALE
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.hatch import GAP, INK, hatch_pixels
 from tracescope.ui.theme import Theme, mixed

@@ -16,7 +16,8 @@ from tracescope.lod.pick import nearest_in_plane
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
-from tracescope.ui.paint.bars import BarStyle, Marks, excess_labels, paint_bars, place
+from tracescope.ui.paint.bar_style import BarStyle, Marks, place
+from tracescope.ui.paint.bars import excess_labels, paint_bars
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline
 from tracescope.ui.paint.dependency import incoming, paint_dependencies
@@ -29,6 +30,7 @@ from tracescope.ui.theme import Theme
 from tracescope.ui.view_state import ViewState
 
 SHORTEST_NAMED_GAP_NS: Final = 1000
+EXCESS_FROM_PX: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ def paint_row(
         floor="floor" in view.overlays,
         rail=plane in (Plane.PATH, Plane.WEIGHTS, Plane.KV_READS),
         pale=plane is Plane.COMPUTE,
-        plain=plane is None and not document.trace.on_device[row.lane],
+        plain=plane is None and not (document.has_steps and document.trace.on_device[row.lane]),
         label_px=12 if plane is Plane.PATH else 11 if plane is not None else 10,
         labels=_labels(document, row),
     )
@@ -206,8 +208,10 @@ def _labels(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | 
             count = int(column[events.work[event]])
             if count < 0:
                 return (f"{document.title_of(event)}, bytes unknown", "bytes unknown")
+            if not count:
+                return ()
             if row.plane is Plane.COMPUTE:
-                return (word(count),) if count else ()
+                return (word(count),)
             return shorter_sizes(word(count))
 
         return amounts
@@ -274,13 +278,14 @@ def _paint_excess(canvas: Canvas, placed: PlacedRow, bars: Bars, document: Docum
     """What each bar took above its floor, right-aligned under its end, largest first; gaps and KV reads in bold."""
     pixels = place(bars, time, canvas.scale)
     excess = bars.end - bars.start - bars.floor
-    wide = (pixels.width >= 6) & bars.known & (excess >= 50)
+    wide = (pixels.width >= EXCESS_FROM_PX) & bars.known & (excess >= 50)
     found = [
         (int(excess[r]), float(pixels.x1[r]), units.signed_micros(int(excess[r])), int(bars.kind[r]) == 1)
         for r in np.flatnonzero(wide).tolist()
     ]
     for start, end in zip(*gaps_between(document, bars, time), strict=True):
-        if end - start >= SHORTEST_NAMED_GAP_NS and start >= time.visible.start and end <= time.visible.end:
+        wide_enough = (end - start) * time.px_per_ns >= 3 and end - start >= SHORTEST_NAMED_GAP_NS
+        if wide_enough and start >= time.visible.start and end <= time.visible.end:
             found.append((int(end - start), time.x(int(end)), f"gap {units.micros(int(end - start))}", True))
     found.sort(key=lambda item: (-item[0], item[1]))
     limits = time.left + 2, time.left + time.width - 1

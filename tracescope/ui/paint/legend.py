@@ -1,16 +1,23 @@
 """The legend: every kind that appears with its letter, and what solid, hatched and the lines mean."""
 
+import numpy as np
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
-from tracescope.lod.planes import KIND_OF_PLANE
+from tracescope.lod.planes import KIND_INDEX, KIND_OF_PLANE
 from tracescope.ui.document import Document
-from tracescope.ui.paint.bars import LETTERS
+from tracescope.ui.paint.bar_style import LETTERS
 from tracescope.ui.paint.canvas import Canvas, Style
 from tracescope.ui.paint.hatch import GAP
 from tracescope.ui.rows import TITLES
 from tracescope.ui.theme import Theme
 from tracescope.ui.view_state import ViewState
+
+
+def kinds_present(document: Document) -> frozenset[int]:
+    """Indices into ``KINDS`` of the kinds that any event of the trace has."""
+    counts = np.bincount(document.trace.events.category, minlength=len(KIND_INDEX))
+    return frozenset(KIND_INDEX[counts > 0].tolist())
 
 
 def paint_legend(
@@ -22,8 +29,9 @@ def paint_legend(
     style = Style(12, 400, theme.text)
     x, base = rect.left(), rect.center().y() + 4
     reads = document.reads(view.step) if view.step >= 0 else {}
+    kinds = document.remembered("kinds", 0, lambda: kinds_present(document))
     for plane, kind in KIND_OF_PLANE.items():
-        if reads.get(plane) or view.step < 0:
+        if reads.get(plane) or (view.step < 0 and kind in kinds):
             canvas.chip(x, base - 12, LETTERS[kind], 15)
             title = TITLES[plane]
             lower = title if title.startswith("KV") else title[0].lower() + title[1:]

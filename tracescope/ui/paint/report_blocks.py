@@ -12,7 +12,8 @@ from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document, LayerSpan
 from tracescope.ui.fonts import text_width
-from tracescope.ui.paint.bars import BarStyle, Marks, excess_labels, paint_bars, place
+from tracescope.ui.paint.bar_style import LETTERS, BarStyle, Marks, place
+from tracescope.ui.paint.bars import excess_labels, paint_bars
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.geometry import time_scale
@@ -65,7 +66,7 @@ def paint_in_order(canvas: Canvas, block: Block, document: Document, view: ViewS
     style = BarStyle(pitch=8, floor="floor" in view.overlays)
     paint_bars(canvas, bar, content, time, style, Marks())
     canvas.painter.restore()
-    _texts(canvas, bar, content, document, view)
+    _texts(canvas, bar, content, document, visible, floor=style.floor)
     pixels = place(content, time, canvas.scale)
     excess = content.end - content.start - content.floor
     wide = (pixels.width >= 6) & content.known & (excess >= 50)
@@ -81,35 +82,33 @@ def paint_in_order(canvas: Canvas, block: Block, document: Document, view: ViewS
         excess_labels(canvas, bar.bottom() + 19, [i[1:] for i in labels], (bar.left(), bar.right() + 1), px=12)
 
 
-def _texts(canvas: Canvas, bar: QRectF, bars: Bars, document: Document, view: ViewState) -> None:
+def _texts(canvas: Canvas, bar: QRectF, bars: Bars, document: Document, visible: TimeRange, *, floor: bool) -> None:
     """Name over bytes and time inside wide bars; the names of narrow ones below, where they do not touch."""
-    time = time_scale(TimeRange(int(bars.start[0]), int(bars.end[-1])), bar) if len(bars) else None
-    if time is None:
-        return
-    pixels = place(bars, time, canvas.scale)
-    free = bar.left() - 20
+    pixels = place(bars, time_scale(visible, bar), canvas.scale)
+    free, said = bar.left() - 20, ""
     for row in range(len(bars)):
         event = int(bars.event[row])
         x0, x1 = float(pixels.x0[row]), float(pixels.x1[row])
-        floor_end = min(float(pixels.floor[row]), x1) if bars.known[row] and "floor" in view.overlays else x1
-        colours = canvas.theme.kinds["WKACXS"[bars.kind[row]]]
-        ink = colours.label if bars.known[row] or "floor" not in view.overlays else canvas.theme.text
+        floor_end = min(float(pixels.floor[row]), x1) if bars.known[row] and floor else x1
+        colours = canvas.theme.kinds[LETTERS[bars.kind[row]]]
+        ink = colours.label if bars.known[row] or not floor else canvas.theme.text
         name = document.title_of(event)
         moved = document.bytes_of(event)
-        took = units.duration(int(document.trace.events.duration[event]))
+        took = units.duration(int(bars.end[row] - bars.start[row]))
         second = f"{units.size(moved)} · {took}" if moved else took
         room = floor_end - x0 - 16
         if text_width(name, 13, 600) <= room:
             canvas.text(x0 + 8, bar.top() + 21, name, Style(13, 600, ink))
             if text_width(second, 12) <= room:
                 canvas.text(x0 + 8, bar.top() + 40, second, Style(12, 400, ink))
-        else:
+            said = name
+        elif name != said:  # pieces of one operator are named once
             centre = (x0 + x1) / 2
             half = text_width(name, 11) / 2
             left = max(centre - half, bar.left())
             if left > free + 8 and left + 2 * half <= bar.right():
                 canvas.text(left, bar.bottom() + 35, name, Style(11, 400, canvas.theme.text2))
-                free = left + 2 * half
+                free, said = left + 2 * half, name
 
 
 def paint_gap_causes(canvas: Canvas, block: Block, document: Document, view: ViewState) -> None:

@@ -90,7 +90,7 @@ def paint_report_lanes(canvas: Canvas, block: Block, document: Document, view: V
         band = QRectF(plot.left(), y, plot.width(), 46)
         _path(canvas, block, band, document, view)
         y += 55
-    limit = block.top + room - 34
+    limit = block.top + room - 42
     rows = shown_rows(document, view)
     bottom = y + sum(sum(_HEIGHTS[r.plane]) if r.plane is not None else sum(_RAW) for r in rows)
     bottom = min(bottom, limit)
@@ -147,8 +147,9 @@ def _axis(canvas: Canvas, area: QRectF, time: TimeScale, document: Document, vie
     free = area.left()
     spans = document.layers_in_sight(view.visible)
     last = spans[-1].layer if spans else 0
+    every = 4 if len(spans) > 10 else 1
     for span in spans:
-        if span.layer != last and (span.layer % 4 or 0 < last - span.layer < 3):
+        if span.layer != last and (span.layer % every or (every > 1 and 0 < last - span.layer < 3)):
             continue
         x = (time.x(span.start) + time.x(span.end)) / 2
         text = f"layer {span.layer}" if free == area.left() else str(span.layer)

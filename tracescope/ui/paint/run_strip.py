@@ -99,7 +99,7 @@ def paint_run_strip(
     painter.setClipRect(QRectF(plot.left(), rect.top(), plot.width(), rect.height()))
     paint_steps(canvas, plot, bars, top_ms * 1e6, document.has_floor and "floor" in view.overlays)
     painter.restore()
-    _notes(canvas, plot, document)
+    _notes(canvas, plot, document, view.step)
     _numbers(canvas, plot, len(document.trace.steps), view.step)
     _current(canvas, plot, document, view)
     _results(canvas, rect, document, view)
@@ -183,7 +183,7 @@ def _axis(canvas: Canvas, plot: QRectF, top_ms: float) -> None:
             canvas.hline(plot.left(), plot.right(), y, canvas.theme.grid)
 
 
-def _notes(canvas: Canvas, plot: QRectF, document: Document) -> None:
+def _notes(canvas: Canvas, plot: QRectF, document: Document, current: int) -> None:
     """Words at the steps that stand out: warm-up, and the longest others where they took a tenth more than usual."""
     steps = document.trace.steps
     usual = float(np.median(steps.duration))
@@ -192,10 +192,16 @@ def _notes(canvas: Canvas, plot: QRectF, document: Document) -> None:
     for i in np.argsort(-rest, kind="stable")[:2].tolist():
         if rest[i] > 1.1 * usual:
             found.append((i, f"{rest[i] / 1e6:,.2f} ms"))
+    frame = plot.left() + current / len(steps) * plot.width()
+    frame_end = frame + max(plot.width() / len(steps), 4.0)
     taken: list[tuple[float, float]] = []
     style = Style(10, 400, canvas.theme.text2)
     for step, text in found:
         left = plot.left() + (step + 1) / len(steps) * plot.width() + 4
+        if current >= 0 and left < frame_end + 4 and frame - 4 < left + text_width(text, style.px):
+            if frame_end - left > 24:
+                continue  # moved that far it would seem to speak of another step
+            left = frame_end + 4
         right = left + text_width(text, style.px)
         if right < plot.right() and not any(left < b + 8 and a - 8 < right for a, b in taken):
             canvas.halo_text(left, plot.top() + 3, text, style)

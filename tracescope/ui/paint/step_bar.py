@@ -11,7 +11,8 @@ from tracescope.lod.fold import Bars, Columns
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
-from tracescope.ui.paint.bars import BarStyle, Marks, letter_tag, paint_bars
+from tracescope.ui.paint.bar_style import BarStyle, Marks
+from tracescope.ui.paint.bars import letter_tag, paint_bars
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.folded import paint_columns

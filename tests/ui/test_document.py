@@ -1,0 +1,109 @@
+"""The document's derived facts add up, and its first view shows a few layers of a typical step."""
+
+from itertools import pairwise
+
+from tests.lod.made_traces import Made, make_trace
+from tests.ui.drawn import document_of, llama
+from tracescope.core.category import Category, Op
+from tracescope.core.timerange import TimeRange
+from tracescope.lod.planes import Plane
+from tracescope.ui.paint.dependency import incoming
+from tracescope.ui.paint.lanes import nearest_outside
+from tracescope.ui.rows import figures, rows_of, step_time_in
+
+
+def test_the_ledger_and_the_idle_time_sum_to_the_gap() -> None:
+    for profile in ("ideal", "realistic"):
+        document = llama(profile)
+        taken = document.breakdown(2)
+        rows = document.off_the_floor(2)
+        assert sum(row.gap_ns for row in rows) + taken.idle_ns == taken.gap_of_step_ns
+        assert [row.gap_ns for row in rows] == sorted((row.gap_ns for row in rows), reverse=True)
+        assert sum(row.took_ns for row in rows) + taken.idle_ns == taken.duration_ns
+
+
+def test_layers_follow_each_other_without_holes() -> None:
+    document = llama()
+    spans = document.layer_spans(1)
+    assert [span.layer for span in spans] == list(range(32))
+    assert all(a.end == b.start for a, b in pairwise(spans))
+    step = document.step_range(1)
+    assert step.start <= spans[0].start
+    assert spans[-1].end <= step.end
+    floor = document.breakdown(1).floor_ops_ns
+    assert 0.9 * floor < sum(span.floor_ns for span in spans) < floor
+
+
+def test_the_first_view_is_a_typical_step() -> None:
+    document = llama(steps=8)
+    view = document.initial_view()
+    assert not document.trace.steps.warm_up[view.step]
+    assert view.layer == 12
+    shown = document.layers_in_sight(view.visible)
+    assert 3 <= len(shown) <= 4
+    assert document.initial_view() == view
+
+
+def test_searching_finds_ops_and_names_in_any_case() -> None:
+    made = [Made(0, 10, op=Op.ATTENTION, name="paged_ATTN"), Made(10, 10, op=Op.DOWN, name="gemm"), Made(20, 10)]
+    document = document_of(make_trace(made))
+    ids = document.trace.events.start.argsort()
+    assert document.matching("attn")(ids).tolist() == [True, False, False]
+    assert document.matching("DOWN")(ids).tolist() == [False, True, False]
+    assert not document.matching("<b>")(ids).any()
+
+
+def test_a_long_name_is_cut_and_an_op_is_preferred() -> None:
+    document = document_of(make_trace([Made(0, 10, op=Op.NONE, name="k" * 5000), Made(10, 10, op=Op.QKV)]))
+    assert len(document.title_of(0)) == 256
+    assert document.title_of(1) == "qkv"
+
+
+def test_rows_name_their_bytes_and_reads() -> None:
+    document = llama()
+    view = document.initial_view()
+    rows = {row.key: row for row in rows_of(document, view)}
+    assert list(rows) == ["path", "W", "K", "A", "C", "X", "S"]
+    assert rows["W"].subtitle.startswith("15.01 GB in ")
+    assert rows["K"].subtitle.endswith(" in 32 reads")
+    assert rows["C"].subtitle == "peak 989 TFLOP/s"
+    assert rows["X"].empty == "no events: one device"
+
+
+def test_figures_are_of_what_is_in_sight() -> None:
+    document = llama()
+    step = document.step_range(1)
+    view = document.initial_view().with_(step=1, visible=step)
+    rows = {row.key: row for row in rows_of(document, view)}
+    content = document.planes(step, 900)
+    taken = document.breakdown(1)
+    bold, small = figures(document, view, rows["path"], content[Plane.PATH])
+    assert bold == f"{taken.floor_ops_ns / taken.duration_ns * 100:.0f} %"
+    assert small == f"+{taken.gap_of_step_ns / 1e6:.3f} ms"
+    assert step_time_in(document, step) == taken.duration_ns
+    assert step_time_in(document, TimeRange(step.start, step.start + 10)) == 10
+
+
+def test_nearest_events_outside_the_view_stay_in_the_step() -> None:
+    document = llama()
+    view = document.initial_view()
+    before, after = nearest_outside(document, view, Plane.SELECTION)
+    events = document.trace.events
+    assert events.category[before] == Category.HOST
+    assert events.category[after] == Category.TOKEN_SELECTION
+    assert events.step[before] == events.step[after] == view.step
+
+
+def test_what_an_event_waited_for_has_a_word() -> None:
+    document = llama()
+    ids = document.breakdown(1).events
+    attention = next(int(i) for i in ids if document.trace.events.op[i] == Op.ATTENTION)
+    words = [word for _, word in incoming(document, attention)]
+    assert "KV ready" in words
+
+
+def test_results_are_computed_once() -> None:
+    document = llama()
+    assert document.breakdown(1) is document.breakdown(1)
+    assert document.planes(document.step_range(1), 700) is document.planes(document.step_range(1), 700)
+    assert document.series is document.series
