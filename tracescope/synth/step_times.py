@@ -1,7 +1,7 @@
 """How long a decode step takes for a batch of requests of any lengths: the weights once, and every cached token."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -38,6 +38,9 @@ class Growth:
         return context if self.cap is None else min(context, self.cap)
 
 
+_STILL: Final = Growth(None, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
     """A time in ns as straight lines between ``knots`` (cached tokens that are read), with the slope after each."""
@@ -52,16 +55,34 @@ class Curve:
         return self.values[i] + self.slopes[i] * (tokens - self.knots[i])
 
 
-def find_growth(empty: Sequence[OpWork], one: Sequence[OpWork], far: Sequence[OpWork]) -> dict[int, Growth]:
-    """Which ops grow with the context and how, by place: the ops of one request with 0, 1 and ``FAR`` tokens cached."""
+def find_growth(model_ops: Callable[[int], Sequence[OpWork]], batch: int) -> dict[int, Growth]:
+    """Which ops of ``batch`` requests grow with the context, and how, by place; ``model_ops`` gives them for a context."""
+    empty, one, far = (model_ops(context) for context in (0, 1, FAR))
     growth = {}
     for i, (op, after, last) in enumerate(zip(empty, one, far, strict=True)):
         if op == last:
             continue
         read, full = after.kv_read - op.kv_read, last.kv_read - op.kv_read
         cap = None if full == read * FAR else (full // read if read else 0)
-        growth[i] = Growth(cap, read, after.flops - op.flops)
+        growth[i] = Growth(cap, read // batch, (after.flops - op.flops) // batch)
     return growth
+
+
+def check_growth(model_ops: Callable[[int], Sequence[OpWork]], batch: int) -> None:
+    """Raise TraceError where the cache of one request depends on its neighbours, as with a shared prefix."""
+    growth = find_growth(model_ops, batch)
+    empty = model_ops(0)
+    edges = {c + d for g in growth.values() if (c := g.cap) for d in (-1, 0, 1)}
+    for context in (*_TRIED, *sorted(edges)):
+        for i, (before, op) in enumerate(zip(empty, model_ops(context), strict=True)):
+            grown = growth.get(i, _STILL)
+            tokens = batch * grown.seen(context)
+            kv_read, flops = before.kv_read + tokens * grown.kv_read, before.flops + tokens * grown.flops
+            if op != replace(before, kv_read=kv_read, flops=flops):
+                raise TraceError(
+                    f"the cache that {op.op.label} reads does not add up over requests",
+                    action="requests of different lengths cannot be simulated with these options",
+                )
 
 
 class StepTimes:
@@ -76,39 +97,19 @@ class StepTimes:
         if basis.bandwidth_bytes_per_s is None:
             raise TraceError("a step needs a memory bandwidth", action="give --hardware or --bandwidth")
         self._model, self._basis, self._workload, self._profile = model, basis, workload, profile
-        counted = self._counted(1, 0)
-        self._counts = np.array([n for _, n in counted], np.float64)
-        self._op = np.array([op.op for op, _ in counted], np.uint8)
-        self.kernel_kinds = len(np.unique(self._op[self._op != Op.LAUNCH]))
-        at = ([op for op, _ in self._counted(1, context)] for context in (0, 1, FAR))
-        self._growth = find_growth(*at)
-        self._check_growth()
-        self.caps: tuple[int | None, ...] = tuple(dict.fromkeys(g.cap for g in self._growth.values()))
+        ops = self._ops(1)
+        self.kernel_kinds = len({op.op for op in ops(0)} - {Op.LAUNCH})
+        for batch in (1, 3):
+            check_growth(self._ops(batch), batch)
+        growth = find_growth(ops, 1)
+        self.caps: tuple[int | None, ...] = tuple(dict.fromkeys(g.cap for g in growth.values()))
         self._curves: dict[int, tuple[Curve, ...]] = {}
 
     def _counted(self, batch: int, context: int) -> tuple[tuple[OpWork, int], ...]:
         return counted_ops(self._model, replace(self._workload, batch=batch, context=context))
 
-    def _check_growth(self) -> None:
-        for batch in (1, 3):
-            for context in (*_TRIED, *(c + d for g in self._growth.values() if (c := g.cap) for d in (-1, 0, 1))):
-                self._verify(batch, context, self._growth)
-
-    def _verify(self, batch: int, context: int, growth: dict[int, Growth]) -> None:
-        empty, found = self._counted(batch, 0), self._counted(batch, context)
-        for i, ((before, _), (op, _)) in enumerate(zip(empty, found, strict=True)):
-            grown = growth.get(i, Growth(None, 0, 0))
-            tokens = batch * grown.seen(context)
-            expected = replace(
-                before,
-                kv_read=before.kv_read + tokens * grown.kv_read,
-                flops=before.flops + tokens * grown.flops,
-            )
-            if op != expected:
-                raise TraceError(
-                    f"{self._model.name}: the cache that {op.op.label} reads does not add up over requests",
-                    action="requests of different lengths cannot be simulated with these options",
-                )
+    def _ops(self, batch: int) -> Callable[[int], Sequence[OpWork]]:
+        return lambda context: [op for op, _ in self._counted(batch, context)]
 
     def tokens_read(self, context: int) -> tuple[int, ...]:
         """Cached tokens that a request with ``context`` of them reads, one for each of ``caps``."""
@@ -125,16 +126,18 @@ class StepTimes:
         return sum(curve.at(n) for curve, n in zip(self.curves(batch), tokens, strict=True))
 
     def _make_curves(self, batch: int) -> tuple[Curve, ...]:
-        ops = [op for op, _ in self._counted(batch, 0)]
-        fixed = np.array([i not in self._growth for i in range(len(ops))])
-        own = float((self._times(ops) * self._counts)[fixed].sum())
+        counted = self._counted(batch, 0)
+        ops, counts = [op for op, _ in counted], np.array([n for _, n in counted], np.float64)
+        growth = find_growth(self._ops(batch), batch)
+        fixed = np.array([i not in growth for i in range(len(ops))])
+        own = float((self._times(ops) * counts)[fixed].sum())
         curves = []
         for cap in self.caps:
-            grown = [i for i, g in self._growth.items() if g.cap == cap]
-            knots = self._knots([(ops[i], self._growth[i]) for i in grown])
+            grown = [i for i, g in growth.items() if g.cap == cap]
+            knots = self._knots([(ops[i], growth[i]) for i in grown])
             total = np.full(len(knots), own)
             for i in grown:
-                total += self._counts[i] * self._grown_times(ops[i], self._growth[i], knots)
+                total += counts[i] * self._grown_times(ops[i], growth[i], knots)
             slopes = np.diff(total) / np.diff(knots)
             curves.append(Curve(knots.tolist(), total.tolist(), [*slopes.tolist(), float(slopes[-1])]))
             own = 0.0
@@ -161,7 +164,8 @@ class StepTimes:
         memory = np.array([op.memory_bytes for op in ops], np.float64)
         flops = np.array([op.flops for op in ops], np.float64)
         activation = np.array([op.activation for op in ops], np.float64)
-        return self._priced(self._op, floor * 1e9, activation, memory=memory, flops=flops)
+        kinds = np.array([op.op for op in ops], np.uint8)
+        return self._priced(kinds, floor * 1e9, activation, memory=memory, flops=flops)
 
     def _grown_times(self, op: OpWork, growth: Growth, tokens: F64) -> F64:
         """Times of one op that reads these many tokens, float64[tokens]."""
