@@ -111,8 +111,12 @@ class MainWindow(QMainWindow):
 
     def show_import_bar(self) -> None:
         """Offer model and machine."""
-        origin = self.opener.origin
-        self.import_bar.offer(model=origin.model, hardware=origin.hardware)
+        document = self.session.document
+        model = None if document is None else document.trace.meta.model
+        hardware = None if document is None else document.basis.hardware
+        self.import_bar.offer(
+            model="" if model is None else model.name, hardware="" if hardware is None else hardware.name
+        )
 
     def reset_layout(self) -> None:
         """Put the docks back."""
@@ -229,6 +233,7 @@ class MainWindow(QMainWindow):
         self._saved.setText("" if not origin.title else "not saved" if unsaved else "saved")
         self.setWindowTitle(f"{origin.title} — tracescope" if origin.title else "tracescope")
         self.import_bar.hide()
+        self.message_bar.hide()
         document = self.session.document
         if origin.foreign and document is not None and (document.trace.meta.model is None or not document.has_floor):
             self.show_import_bar()

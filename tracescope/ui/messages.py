@@ -3,11 +3,16 @@
 import html
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from tracescope.core.errors import TraceError, printable
+
+
+FORGET_MS: Final = 8000
+"""A message that is no warning goes by itself after this time; a warning stays until it is dismissed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,10 @@ class MessageBar(QWidget):
         layout.addWidget(self._button)
         layout.addWidget(close)
         self._message = Message("")
+        self._forget = QTimer(self)
+        self._forget.setSingleShot(True)
+        self._forget.setInterval(FORGET_MS)
+        self._forget.timeout.connect(self.hide)
         self.hide()
 
     @property
@@ -107,6 +116,9 @@ class MessageBar(QWidget):
     def show_message(self, message: Message) -> None:
         """Replace what is shown."""
         self._message = message
+        self._forget.stop()
+        if not message.warning and not message.button:
+            self._forget.start()
         self._text.setText(f"{message.text} {message.advice}".strip())
         self._button.setVisible(bool(message.button))
         self._button.setText(message.button)

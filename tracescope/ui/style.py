@@ -102,6 +102,7 @@ QComboBox:disabled, QSpinBox:disabled, QLineEdit:disabled {{ color: {off}; backg
 QLineEdit[invalid="true"] {{ border: 2px solid {t.warning_text}; }}
 QComboBox::drop-down {{ border: 0; width: 20px; }}
 QComboBox::down-arrow {{ image: url("{arrows}-down.svg"); width: 10px; height: 10px; }}
+QSpinBox QLineEdit {{ border: 0; padding: 0 0 0 4px; background: transparent; }}
 QSpinBox::up-button, QSpinBox::down-button {{ border: 0; width: 18px; background: transparent; }}
 QSpinBox::up-arrow {{ image: url("{arrows}-up.svg"); width: 10px; height: 10px; }}
 QSpinBox::down-arrow {{ image: url("{arrows}-down.svg"); width: 10px; height: 10px; }}

@@ -155,7 +155,7 @@ class Welcome(QScrollArea):
             ("Profile", self.profile),
         )
         for i, (title, widget) in enumerate(rows):
-            widget.setFixedWidth(180)
+            widget.setFixedSize(180, 26)
             label = _text(title, 12, 400, "text2")
             label.setBuddy(widget)
             label.setFixedWidth(76)

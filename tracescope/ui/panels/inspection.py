@@ -274,10 +274,12 @@ def inspect_step(document: Document, step: int) -> Inspection:
             rows.append((label, f"{size(amount)} ÷ {rate(bandwidth)}", f"{millis(amount * 1e9 / bandwidth)} ms"))
         else:
             rows.append((label, "", size(amount)))
-    floor = taken.floor_ops_ns if document.has_floor else None
+    # A sum over nothing that is known is no floor.
+    nothing = not taken.floor_ops_ns and taken.ops_without_floor
+    floor = taken.floor_ops_ns if document.has_floor and not nothing else None
     ops = len(taken.events) - taken.ops_without_floor
     if floor is None:
-        rows.append(("floor", "bandwidth unknown", "none"))
+        rows.append(("floor", "no bytes known" if nothing else "bandwidth unknown", "none"))
     else:
         rows.append(("floor", f"sum over {ops:,} operations", f"{millis(floor)} ms"))
         above = f"{millis(taken.duration_ns)} − {millis(floor)} ms"

@@ -32,12 +32,15 @@ def layers_columns(table: Table) -> tuple[ScreenColumn, ...]:
     def intensity(value: float | None) -> str:
         return MISSING if value is None else f"{value:,.1f}"
 
+    def floor(i: int) -> int | None:
+        return None if table.summary["floor_ops_ns"] is None else cells("floor_ns")(i)
+
     return (
         ScreenColumn("op", named, plain, draw=Draw.CHIP, width=130),
         ScreenColumn("layer", cells("layer"), lambda v: MISSING if v is None else str(v), width=48),
         ScreenColumn("events", cells("events"), count, width=60),
         ScreenColumn("took", cells("exposed_ns"), micros, "µs", width=86),
-        ScreenColumn("floor", cells("floor_ns"), lambda v: "none" if v is None else micros(v), "µs", width=86),
+        ScreenColumn("floor", floor, lambda v: "none" if v is None else micros(v), "µs", width=86),
         ScreenColumn("gap", cells("gap_ns"), micros, "µs", Draw.STRONG, width=76),
         ScreenColumn("", lambda i: max(0, cells("gap_ns")(i)), plain, draw=Draw.BAR),
         ScreenColumn("of floor", cells("floor_fraction"), percent, width=66),

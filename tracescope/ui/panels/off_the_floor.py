@@ -19,18 +19,20 @@ def none_or(text: str) -> str:
     return "none" if text == MISSING else text
 
 
-def ledger_columns(rows: tuple[OffTheFloor, ...]) -> tuple[ScreenColumn, ...]:
-    """The columns of the table over one step's rows."""
+def ledger_columns(rows: tuple[OffTheFloor, ...], *, priced: bool) -> tuple[ScreenColumn, ...]:
+    """The columns of the table over one step's rows; ``priced``: whether a bandwidth is known."""
 
     def of_floor(i: int) -> float | None:
         row = rows[i]
-        return None if not row.floor_ns or not row.took_ns else row.floor_ns / row.took_ns
+        return None if not priced or not row.floor_ns or not row.took_ns else row.floor_ns / row.took_ns
 
     return (
         ScreenColumn("op", lambda i: rows[i].title, plain, draw=Draw.CHIP, width=150),
         ScreenColumn("layer", lambda i: rows[i].layer if rows[i].layer >= 0 else None, _cell, width=48),
         ScreenColumn("took", lambda i: rows[i].took_ns, micros, "µs", width=72),
-        ScreenColumn("floor", lambda i: rows[i].floor_ns, lambda ns: none_or(micros(ns)), "µs", width=66),
+        ScreenColumn(
+            "floor", lambda i: rows[i].floor_ns if priced else None, lambda ns: none_or(micros(ns)), "µs", width=66
+        ),
         ScreenColumn("gap", lambda i: rows[i].gap_ns, micros, "µs", Draw.STRONG, width=66),
         ScreenColumn("", lambda i: max(0, rows[i].gap_ns), plain, draw=Draw.BAR),
         ScreenColumn("of floor", of_floor, percent, width=66),
@@ -69,7 +71,10 @@ class OffTheFloorPanel(PanelWidget):
             self._shown = (document, step)
             self._rows = document.off_the_floor(step) if document is not None and step >= 0 else ()
             rows = self._rows
-            self.table.rows.show_rows(ledger_columns(rows), len(rows), lambda i: Category(rows[i].category))
+            priced = document is not None and document.has_floor
+            self.table.rows.show_rows(
+                ledger_columns(rows, priced=priced), len(rows), lambda i: Category(rows[i].category)
+            )
             self.table.lay_out()
             self.causes.show_step(document, step)
         if view is not None:

@@ -133,6 +133,7 @@ class PanelTable(QTableView):
             if not stretch:
                 head.resizeSection(i, column.width)
         head.setMinimumSectionSize(24)
+        head.setStretchLastSection(not any(c.draw is Draw.BAR for c in self.rows.columns))
 
     def set_theme(self, theme: Theme) -> None:
         """Draw with another palette."""

@@ -45,7 +45,6 @@ class LanesView(TimePlot):
     def set_sizes(self, sizes: Sizes) -> None:
         """Other heights of axis and rows."""
         self._sizes = sizes
-        self.setMinimumHeight(sizes.axis + sizes.path)
         self._follow()
 
     def rows_rect(self) -> QRectF:
@@ -122,7 +121,10 @@ class LanesView(TimePlot):
         if document is None or view is None:
             self._bar.hide()
             return
-        heights = [row_height(row, self._sizes) for row in rows_of(document, view)]
+        rows = rows_of(document, view)
+        heights = [row_height(row, self._sizes) for row in rows]
+        lanes = sum(height for row, height in zip(rows, heights, strict=True) if row.plane is not None)
+        self.setMinimumHeight(self._sizes.axis + max(lanes, self._sizes.path))
         room, last = self.rows_rect().height(), len(heights)
         while last > 0 and sum(heights[last - 1 :]) <= room:
             last -= 1

@@ -48,7 +48,6 @@ class Timeline(QWidget):
         for view in self._parts:
             layout.addWidget(view, 1 if view is self.lanes else 0)
             view.setFocusProxy(self)
-        layout.addStretch(0)
         for plot in self._plots:
             plot.scrolled = self.lanes.scroll_rows
         self._keys_of_actions = {
@@ -72,8 +71,8 @@ class Timeline(QWidget):
         self.run_strip.setFixedHeight(self._sizes.run_strip)
         self.step_bar.setFixedHeight(self._sizes.step_bar)
         for counter in (self.bandwidth, self.energy):
-            counter.setMinimumHeight(self._sizes.counter)
-            counter.setMaximumHeight(2 * self._sizes.counter)
+            # A little less than the design's height where the rows need it, more where they leave room.
+            counter.setMinimumHeight(round(self._sizes.counter * 0.8))
         self.lanes.set_sizes(self._sizes)
         self.refresh()
 
