@@ -42,6 +42,10 @@ KEYS = {
     "crossovers",
     "model_spec",
     "assumptions",
+    "dependence",
+    "pinned_bytes",
+    "expected_distinct_experts",
+    "notes",
 }
 
 Floor = Callable[..., dict[str, Any]]

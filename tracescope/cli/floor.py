@@ -1,10 +1,12 @@
 """``tracescope floor``: the arithmetic of one decode step, without any trace."""
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from tracescope.analysis.tables import Column, Table
+from tracescope.cli.durations import parse_ns
 from tracescope.cli.floor_page import floor_lines
 from tracescope.cli.options import (
     basis_from,
@@ -21,6 +23,7 @@ from tracescope.core.dtypes import weight_dtype
 from tracescope.core.errors import printable
 from tracescope.core.floors import ops_floor_s
 from tracescope.core.model import ModelSpec
+from tracescope.core.moves import Deadline, deadline_check
 from tracescope.core.step_floor import StepFloor, step_floor
 
 ACCEPTANCE = "all generated tokens accepted"
@@ -30,6 +33,7 @@ ACCEPTANCE = "all generated tokens accepted"
 @model_options
 @workload_options
 @pricing_options
+@click.option("--deadline", metavar="TIME", help="What each token may take, such as 50ms.")
 @click.option("--per-layer", is_flag=True, help="One row an op and layer as well.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def floor_command(
@@ -40,6 +44,8 @@ def floor_command(
     kv: str | None,
     hardware: str | None,
     bandwidth: str | None,
+    deadline: str | None,
+    activations: bool,
     per_layer: bool,
     as_json: bool,
     **workload: Any,
@@ -49,20 +55,33 @@ def floor_command(
     if spec is None:
         raise click.UsageError("--model is needed; 'tracescope presets models' lists the built-in ones")
     basis = basis_from(hardware, bandwidth, spec)
-    floor = step_floor(spec, workload_from(**workload), basis)
+    requests = workload_from(**workload)
+    floor = step_floor(spec, requests, basis)
+    limit = None if deadline is None else _deadline(floor, deadline)
     table = layers_table(floor) if per_layer else None
     if as_json:
         document = floor_document(floor)
+        if activations:
+            document["activation_s"] = floor.activation_s
+        if limit is not None:
+            document["deadline"] = asdict(limit)
         if table is not None:
             document["layers"] = list(table.rows())
         emit_json(document)
     else:
-        for line in floor_lines(floor):
+        for line in floor_lines(floor, limit, activations=activations):
             click.echo(printable(line))
         if table is not None:
             click.echo()
             emit_table(table)
     return say_assumptions(spec)
+
+
+def _deadline(floor: StepFloor, text: str) -> Deadline:
+    found = deadline_check(floor.model, floor.workload, floor.basis, parse_ns(text) / 1e9)
+    if found is None:
+        raise click.UsageError("--deadline needs a bandwidth: give --hardware or --bandwidth")
+    return found
 
 
 def floor_document(floor: StepFloor) -> dict[str, Any]:
@@ -107,20 +126,32 @@ def floor_document(floor: StepFloor) -> dict[str, Any]:
             "max_batch": memory.max_batch,
             "kv_stored_bytes": memory.kv_stored_bytes,
             "headroom_bytes": memory.headroom_bytes,
+            "stored_bytes": memory.stored_bytes,
+            "reserve_bytes": memory.reserve_bytes,
+            "block_bytes": memory.block_bytes,
+            "blocks_used": memory.blocks_used,
+            "blocks_total": memory.blocks_total,
+            "waste_bytes": memory.waste_bytes,
         },
-        "verdict": None if found is None else {"binds": found.binds, "why": found.why},
+        "verdict": None if found is None else {"binds": found.binds, "why": found.why, "moves": list(floor.moves)},
         "crossovers": {
             "kv_passes_weights_batch": cross.kv_passes_weights_batch,
             "compute_binds_batch": cross.compute_binds_batch,
             "memory_full_batch": cross.memory_full_batch,
         },
+        "dependence": None
+        if floor.dependence is None
+        else {**asdict(floor.dependence), "factor": floor.dependence.factor},
+        "pinned_bytes": workload.pinned_bytes,
+        "expected_distinct_experts": None if floor.distinct_experts is None else float(floor.distinct_experts),
         "model_spec": model_document(floor.model),
-        "assumptions": list(floor.model.assumptions),
+        "assumptions": [*floor.model.assumptions, *([floor.expectation] if floor.expectation else [])],
+        "notes": list(floor.notes),
     }
 
 
 def model_document(model: ModelSpec) -> dict[str, Any]:
-    """The ``model_spec`` object; ``windows`` is empty because every layer attends to the whole context."""
+    """The ``model_spec`` object; ``windows`` has an entry a layer (null: everything) and is empty without any."""
     quantized = weight_dtype(model.weights).quantized or weight_dtype(model.lm_head).quantized
     return {
         "hidden": model.hidden,
@@ -131,7 +162,7 @@ def model_document(model: ModelSpec) -> dict[str, Any]:
         "ffn": model.ffn,
         "vocab": model.vocab,
         "tied": model.tied,
-        "windows": [],
+        "windows": list(model.windows),
         "quantization": {
             "weights": model.weights,
             "lm_head": model.lm_head,
@@ -140,6 +171,9 @@ def model_document(model: ModelSpec) -> dict[str, Any]:
         }
         if quantized
         else None,
+        "latent": None if model.latent is None else asdict(model.latent),
+        "experts": None if model.experts is None else asdict(model.experts),
+        "per_tensor": model.tensors is not None,
         "source": model.source,
     }
 

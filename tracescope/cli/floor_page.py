@@ -5,20 +5,25 @@ from collections.abc import Iterator
 from tracescope.core import units
 from tracescope.core.dtypes import weight_dtype
 from tracescope.core.hardware import Basis
+from tracescope.core.kv_cache import attended_tokens, kv_bytes_per_token_per_layer, prefix_groups
+from tracescope.core.moves import Deadline
 from tracescope.core.step_floor import StepFloor
 
 _WIDTH = 17
 
 
-def floor_lines(floor: StepFloor) -> Iterator[str]:
-    """The lines of the page, in order."""
+def floor_lines(floor: StepFloor, deadline: Deadline | None = None, *, activations: bool = False) -> Iterator[str]:
+    """The lines of the page, in order; unfused activations only where asked for."""
     yield from _head(floor)
     yield from _section("Bytes of one step", _bytes(floor))
     yield from _section("Floors, from loosest to tightest", _floors(floor))
+    if activations:
+        yield from _section("Not physics, and in no floor", _activations(floor))
     yield from _section("At the floor", _rates(floor))
     yield from _section("Capacity", _capacity(floor))
-    yield from _section("What binds", _verdict(floor))
-    notes = [("", note) for note in (*floor.notes, *floor.model.assumptions)]
+    yield from _section("What binds", _verdict(floor, deadline))
+    expectation = (floor.expectation,) if floor.expectation else ()
+    notes = [("", note) for note in (*floor.notes, *expectation, *floor.model.assumptions)]
     if notes:
         yield from _section("Notes and assumptions", iter(notes))
 
@@ -55,13 +60,35 @@ def _bytes(floor: StepFloor) -> Iterator[tuple[str, str]]:
     reuse = "once" if workload.batch == 1 else f"once · reuse ×{batch}"
     scales = f", {units.size(floor.scale_bytes)} of it scales" if floor.scale_bytes else ""
     yield "weights read", f"{units.size(total.weight_read)}  ({total.weight_read:,} B, {reuse}{scales})"
-    yield "KV read", f"{batch} × {context} tokens × {token} = {units.size(total.kv_read)}"
+    yield "KV read", f"{_kv_read(floor, batch, context, token)} = {units.size(total.kv_read)}"
     yield "KV append", f"{batch} × {token} = {units.size(total.kv_append)}"
     yield "embedding gather", f"{units.size(total.embedding_gather)}  ({batch} rows, not the table)"
     if total.link:
         yield "link", f"{units.size(total.link)} sent by this rank"
     yield "FLOPs", units.flops(total.flops)
     yield "stored weights", units.size(floor.stored_bytes)
+
+
+def _kv_read(floor: StepFloor, batch: str, context: str, token: str) -> str:
+    """The product behind the KV reads, layers of one window together."""
+    model, workload = floor.model, floor.workload
+    if workload.prefix_aware:
+        groups = prefix_groups(workload)
+        return f"{batch} requests, {workload.prefix:,} tokens read once in each of {groups:,} groups,"
+    if not model.windows:
+        return f"{batch} × {context} tokens × {token}"
+    layer = f"{kv_bytes_per_token_per_layer(model, workload.tensor_parallel):,} B"
+    parts = [
+        f"{n} layers × {attended_tokens(window, workload.context):,}"
+        for window, n in model.window_groups
+        if window != 0
+    ]
+    return f"{batch} × ({' + '.join(parts)}) tokens × {layer}"
+
+
+def _activations(floor: StepFloor) -> Iterator[tuple[str, str]]:
+    total, bandwidth = floor.totals.activation, floor.basis.bandwidth_bytes_per_s
+    yield "activations", units.over(total, bandwidth) + "  (every activation written and read again, nothing fused)"
 
 
 def _floors(floor: StepFloor) -> Iterator[tuple[str, str]]:
@@ -122,32 +149,33 @@ def _capacity(floor: StepFloor) -> Iterator[tuple[str, str]]:
     if memory is None:
         yield "", "not known: no machine is given"
         return
+    layers = "" if memory.block_layers == floor.model.layers else f" in {memory.block_layers} layer"
     share = f"{workload.utilization:g} × {units.size(memory.capacity_bytes)} = {units.size(memory.usable_bytes)}"
     yield "usable", share
     yield (
         "needed",
         (
             f"weights {units.size(memory.stored_bytes)} + other {units.size(memory.other_bytes)} + KV "
-            f"{units.size(memory.kv_stored_bytes)} ({memory.blocks_used:,} blocks of {workload.block} tokens)"
+            f"{units.size(memory.kv_stored_bytes)} ({memory.blocks_used:,} blocks of {workload.block} tokens{layers})"
         ),
     )
     room = units.size(abs(memory.headroom_bytes))
     too_much = f"no, {room} too much" if memory.headroom_bytes < 0 else "no, a block for every request is missing"
     yield "fits", f"yes, {room} to spare" if memory.fits else too_much
-    blocks = max(1, -(-workload.context // workload.block))
-    yield "largest batch", f"{memory.blocks_total:,} blocks ÷ {blocks:,} a request = {memory.max_batch:,}"
+    if memory.waste_bytes:
+        yield "waste", f"{units.size(memory.waste_bytes)} of those blocks hold no token"
+    shared = f", {workload.prefix:,} tokens shared by {workload.prefix_group:,}," if workload.prefix else ""
+    yield (
+        "largest batch",
+        f"{memory.blocks_total:,} blocks ÷ {memory.request_blocks:,} a request{shared} = {memory.max_batch:,}",
+    )
 
 
-def _verdict(floor: StepFloor) -> Iterator[tuple[str, str]]:
+def _verdict(floor: StepFloor, deadline: Deadline | None) -> Iterator[tuple[str, str]]:
     found, cross = floor.verdict, floor.crossovers
     yield (found.binds, found.why) if found else ("", "not known without a bandwidth")
-    context = f"at context {floor.workload.context:,}"
-    if cross.kv_passes_weights_batch is not None:
-        yield "", f"KV reads pass the weights {context} from batch {cross.kv_passes_weights_batch:,}"
-    if cross.compute_binds_batch is not None:
-        yield "", f"compute binds {context} from batch {cross.compute_binds_batch:,}"
-    elif cross.ridge_batch is not None:
-        yield "", f"compute never binds {context}: memory grows faster with the batch"
+    for sentence in floor.moves:
+        yield "", sentence
     if cross.ridge_batch is not None:
         bits = weight_dtype(floor.model.weights).effective_bits()
         yield (
@@ -157,5 +185,8 @@ def _verdict(floor: StepFloor) -> Iterator[tuple[str, str]]:
                 f"(2 × {units.rate(floor.basis.bandwidth_bytes_per_s)}) = batch {cross.ridge_batch:.1f}"
             ),
         )
-    if cross.memory_full_batch is not None:
-        yield "", f"memory is full {context} from batch {cross.memory_full_batch:,}"
+    if deadline is not None:
+        kept = "kept at the floor" if deadline.met else "missed by the floor itself"
+        batch = f"{deadline.largest_batch:,}" if deadline.largest_batch else "none"
+        limit = units.seconds(deadline.seconds)
+        yield "deadline", f"{limit} a token: {kept}; the largest batch whose floor keeps it is {batch}"

@@ -1,5 +1,6 @@
 """Options that several commands share, and the model, workload and basis that they stand for."""
 
+import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -20,7 +21,9 @@ _SAID: Final = 10
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 MODEL_OPTIONS: Final = (
-    click.option("--model", metavar="NAME|FILE|DIR", help="A built-in model, a config.json, or a directory with one."),
+    click.option(
+        "--model", metavar="NAME|FILE|DIR", help="A built-in model, a config.json, a .gguf file or a directory."
+    ),
     click.option("--weights", metavar="DTYPE", help="Storage of the linear weights: bf16, fp8, int8, int4-g128 ..."),
     click.option("--lm-head", metavar="DTYPE", help="Storage of the output head (default: as the config says)."),
     click.option("--kv", metavar="DTYPE", help="Storage of the KV cache: bf16, fp8, int8, fp8-scaled ..."),
@@ -42,6 +45,12 @@ WORKLOAD_OPTIONS: Final = (
         help="Share of the memory that may be used.",
     ),
     click.option("--reserve", default="0", metavar="BYTES", help="Memory kept free besides, such as 2GB."),
+    click.option("--pinned", default="0", metavar="BYTES", help="Weights that stay on chip and are not read again."),
+    click.option("--prefix", metavar="P:M", help="The first P tokens are the same in each group of M requests."),
+    click.option("--prefix-aware", is_flag=True, help="The kernel reads a shared prefix once a group, not M times."),
+    click.option(
+        "--activations", is_flag=True, help="Show unfused activations as a term of their own; no floor counts them."
+    ),
 )
 PRICING_OPTIONS: Final = (
     click.option("--hardware", metavar="NAME|FILE.toml", help="A built-in machine, or a file that describes one."),
@@ -61,7 +70,7 @@ def model_options(function: _Function) -> _Function:
 
 
 def workload_options(function: _Function) -> _Function:
-    """Add ``--batch --context --tp --block --utilization --reserve``."""
+    """Add ``--batch --context --tp --block --utilization --reserve --pinned --prefix --prefix-aware --activations``."""
     return _apply(WORKLOAD_OPTIONS, function)
 
 
@@ -81,9 +90,37 @@ def model_from(
     return load_model(model, weights=weights, lm_head=lm_head, kv=kv)
 
 
-def workload_from(*, batch: int, context: int, tp: int, block: int, utilization: float, reserve: str) -> Workload:
-    """The workload that the options describe."""
-    return Workload(batch, context, block, utilization, parse_size(reserve), tp)
+def workload_from(
+    *,
+    batch: int,
+    context: int,
+    tp: int,
+    block: int,
+    utilization: float,
+    reserve: str,
+    pinned: str = "0",
+    prefix: str | None = None,
+    prefix_aware: bool = False,
+    activations: bool = False,
+) -> Workload:
+    """The workload that the options describe; ``activations`` changes no number of it, only what is shown."""
+    del activations
+    tokens, group = (0, 1) if prefix is None else parse_prefix(prefix)
+    if prefix is None and prefix_aware:
+        raise click.UsageError("--prefix-aware needs --prefix P:M")
+    if tokens > context:
+        raise click.UsageError(f"--prefix {prefix}: the prefix is longer than the context of {context:,} tokens")
+    return Workload(
+        batch, context, block, utilization, parse_size(reserve), tp, parse_size(pinned), tokens, group, prefix_aware
+    )
+
+
+def parse_prefix(text: str) -> tuple[int, int]:
+    """Tokens and requests a group out of ``P:M``; raises a usage error for anything else."""
+    match = re.fullmatch(r"([0-9]{1,9}):([1-9][0-9]{0,8})", text.strip())
+    if match is None:
+        raise click.UsageError(f"--prefix {text}: write P:M, such as 1024:8 for 1,024 tokens in groups of 8 requests")
+    return int(match[1]), int(match[2])
 
 
 def basis_from(hardware: str | None, bandwidth: str | None, model: ModelSpec | None = None) -> Basis:

@@ -1,9 +1,9 @@
 """Everything the arithmetic says about one decode step: bytes, floors, capacity, energy, verdict, in one object."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
-import numpy as np
-
+from tracescope.core import units
 from tracescope.core.arithmetic import (
     StepTotals,
     counted_ops,
@@ -14,9 +14,10 @@ from tracescope.core.arithmetic import (
 )
 from tracescope.core.capacity import Capacity, capacity
 from tracescope.core.energy import Energy, EnergySplit, energy_j, energy_split, power_note
-from tracescope.core.floors import ops_floor_s
+from tracescope.core.experts import distinct_of, expectation_note
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.core.moves import DependenceCost, dependence_cost, moves, ops_total_s
 from tracescope.core.verdict import Crossovers, Verdict, crossovers, verdict
 
 
@@ -47,6 +48,23 @@ class StepFloor:
     verdict: Verdict | None
     crossovers: Crossovers
     notes: tuple[str, ...]
+    moves: tuple[str, ...] = ()
+    """What one change would do, a sentence each."""
+    dependence: DependenceCost | None = None
+    distinct_experts: Decimal | None = None
+    """Distinct experts that a layer is expected to read; None without a mixture."""
+
+    @property
+    def activation_s(self) -> float | None:
+        """What unfused activations would add, in seconds: not physics, and in no floor."""
+        bandwidth = self.basis.bandwidth_bytes_per_s
+        return self.totals.activation / bandwidth if bandwidth else None
+
+    @property
+    def expectation(self) -> str | None:
+        """What the bytes of a mixture rest on; None without one."""
+        experts = self.model.experts
+        return None if experts is None else expectation_note(experts, self.workload.batch)
 
     @property
     def generated_tokens_per_s_max(self) -> float | None:
@@ -67,7 +85,7 @@ def step_floor(model: ModelSpec, workload: Workload, basis: Basis) -> StepFloor:
     memory_s = total.memory_bytes / bandwidth if bandwidth else None
     compute_s = total.flops / peak if peak else None
     counted = counted_ops(model, workload)
-    ops_s = _ops_floor(model, workload, basis)
+    ops_s = ops_total_s(model, workload, basis)
     fitting = capacity(model, basis.hardware, workload) if basis.hardware else None
     spent = split = None
     notes = list(basis.notes)
@@ -88,13 +106,15 @@ def step_floor(model: ModelSpec, workload: Workload, basis: Basis) -> StepFloor:
             notes.append("link energy is not counted: no sourced value is known")
     if model.max_positions is not None and workload.context >= model.max_positions:
         notes.append(f"the context is past the model's {model.max_positions:,} positions")
+    notes += _memory_notes(model, workload, basis)
+    cross = crossovers(model, workload, basis, fitting)
     return StepFloor(
         model=model,
         workload=workload,
         basis=basis,
         totals=total,
         ops=sum(n for _, n in counted),
-        scale_bytes=scale_bytes(model, ranks),
+        scale_bytes=scale_bytes(model, ranks, workload.batch),
         stored_bytes=stored_bytes(model, ranks),
         kv_bytes_per_token=kv_bytes_per_token(model, ranks),
         floor_weight_s=total.weight_read / bandwidth if bandwidth else None,
@@ -106,12 +126,24 @@ def step_floor(model: ModelSpec, workload: Workload, basis: Basis) -> StepFloor:
         energy_split=split,
         capacity=fitting,
         verdict=verdict(model, workload, basis, fitting),
-        crossovers=crossovers(model, workload, basis, fitting),
+        crossovers=cross,
         notes=tuple(notes),
+        moves=moves(model, workload, basis, fitting, cross),
+        dependence=dependence_cost(model, workload, basis),
+        distinct_experts=None if model.experts is None else distinct_of(model.experts, workload.batch),
     )
 
 
-def _ops_floor(model: ModelSpec, workload: Workload, basis: Basis) -> float | None:
-    counted = counted_ops(model, workload)
-    seconds, known = ops_floor_s(tuple(op for op, _ in counted), basis)
-    return float(seconds @ np.array([n for _, n in counted])) if known.all() else None
+def _memory_notes(model: ModelSpec, workload: Workload, basis: Basis) -> list[str]:
+    notes = []
+    cache = basis.hardware.llc_bytes if basis.hardware else None
+    if workload.pinned_bytes:
+        notes.append(
+            f"{units.size(workload.pinned_bytes)} of the weights are taken as pinned on chip and not read; a stream "
+            "larger than a cache that evicts has no hits otherwise"
+        )
+        if cache is not None and workload.pinned_bytes > cache:
+            notes.append(f"that is more than the {units.size(cache)} of last-level cache the machine has")
+    if model.tensors is not None and workload.tensor_parallel > 1:
+        notes.append("one rank's bytes are by formula: the checkpoint's tensors are those of the whole model")
+    return notes

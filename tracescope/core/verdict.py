@@ -1,11 +1,11 @@
 """Which of the constraints binds a decode step, and at which batch the next one takes over."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tracescope.core import units
-from tracescope.core.arithmetic import OpWork, counted_ops, kv_bytes_per_token, weight_read_bytes
+from tracescope.core.arithmetic import OpWork, counted_ops, step_totals
 from tracescope.core.capacity import Capacity
 from tracescope.core.dtypes import weight_dtype
 from tracescope.core.floors import ops_floor_s
@@ -14,7 +14,8 @@ from tracescope.core.model import ModelSpec, Workload
 
 BINDINGS: Final = ("weights", "kv", "compute", "capacity", "communication")
 
-_LARGEST_BATCH: Final = 1 << 24
+LARGEST_BATCH: Final = 1 << 24
+"""No search for a batch goes further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +92,27 @@ def verdict(model: ModelSpec, workload: Workload, basis: Basis, memory: Capacity
     binds = part.largest
     spent = f"{units.seconds(getattr(part, binds))} of the {units.seconds(part.total)} floor"
     if binds == "weights":
-        read = weight_read_bytes(model, workload.tensor_parallel)
+        read = step_totals(model, workload).weight_read
         fits = "it fits, and still waits for its weights" if memory is not None else "the step waits for its weights"
         arithmetic = f"{units.over(read, basis.bandwidth_bytes_per_s)} of the {units.seconds(part.total)} floor"
-        if workload.batch == 1:
-            return Verdict(binds, f"{fits}: {arithmetic}; every token reads all of them")
-        return Verdict(binds, f"{fits}: {arithmetic}; one pass serves all {workload.batch:,} requests")
+        return Verdict(binds, f"{fits}: {arithmetic}; {_reuse(model, workload)}")
     if binds == "kv":
         tokens = f"{workload.batch:,} × {workload.context:,} cached tokens"
         return Verdict(binds, f"reading the KV cache of {tokens} takes {spent}; it grows with batch and context")
     if binds == "compute":
         return Verdict(binds, f"ops bound by FLOPs take {spent}; more bandwidth moves nothing there")
     return Verdict(binds, f"all-reduces take {spent}, mostly latency; more bandwidth moves nothing there")
+
+
+def _reuse(model: ModelSpec, workload: Workload) -> str:
+    """What a larger batch did to the bytes."""
+    batch = f"{workload.batch:,}"
+    if workload.batch == 1:
+        return "every token reads all of them" if model.experts is None else "every token reads the experts it chose"
+    served = f"one pass serves all {batch} requests: {batch} generated tokens a step and {batch} × the KV bytes of one"
+    if model.experts is not None:
+        return f"{served}, though a larger batch is expected to read more experts"
+    return f"{served} for the same weight bytes"
 
 
 def _capacity_why(workload: Workload, memory: Capacity) -> str:
@@ -118,14 +128,26 @@ def _capacity_why(workload: Workload, memory: Capacity) -> str:
 
 def crossovers(model: ModelSpec, workload: Workload, basis: Basis, memory: Capacity | None) -> Crossovers:
     """Where the regime changes as only the batch of ``workload`` grows."""
-    ranks = workload.tensor_parallel
-    cached = workload.context * kv_bytes_per_token(model, ranks)
     return Crossovers(
-        kv_passes_weights_batch=-(-weight_read_bytes(model, ranks) // cached) if cached else None,
+        kv_passes_weights_batch=_kv_passes_weights_batch(model, workload),
         compute_binds_batch=_compute_binds_batch(model, workload, basis),
         memory_full_batch=None if memory is None else memory.max_batch + 1,
         ridge_batch=ridge_batch(model, basis),
     )
+
+
+def _kv_passes_weights_batch(model: ModelSpec, workload: Workload) -> int | None:
+    one = step_totals(model, replace(workload, batch=1))
+    if not one.kv_read:
+        return None
+    if model.experts is None and not workload.prefix_aware:
+        return -(-one.weight_read // one.kv_read)
+
+    def passes(batch: int) -> bool:
+        total = step_totals(model, replace(workload, batch=batch))
+        return total.kv_read >= total.weight_read
+
+    return _first_batch(passes)
 
 
 def ridge_batch(model: ModelSpec, basis: Basis) -> float | None:
@@ -146,16 +168,20 @@ def _compute_binds_batch(model: ModelSpec, workload: Workload, basis: Basis) -> 
         return None
 
     def binds(batch: int) -> bool:
-        at = Workload(batch=batch, context=workload.context, tensor_parallel=workload.tensor_parallel)
-        part = shares(counted_ops(model, at), basis)
+        part = shares(counted_ops(model, replace(workload, batch=batch)), basis)
         return part is not None and part.largest == "compute"
 
+    return _first_batch(binds)
+
+
+def _first_batch(holds: Callable[[int], bool]) -> int | None:
+    """The first batch from which ``holds`` is true, for something that stays true; None where it never is."""
     low, high = 0, 1
-    while not binds(high):
+    while not holds(high):
         low, high = high, high * 2
-        if high > _LARGEST_BATCH:
+        if high > LARGEST_BATCH:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if binds(middle) else (middle, high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high
