@@ -13,6 +13,7 @@ from tracescope.core.model import Workload
 from tracescope.load import save_trace
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
+from tracescope.ui import backend
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import font
 from tracescope.ui.main_window import MainWindow
@@ -54,7 +55,7 @@ def make_window(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         store = settings or SettingsStore(tmp_path / "settings.json")
         if settings is None:
             store.change(theme="light")
-        window = MainWindow(store, Messages())
+        window = MainWindow(store, Messages(), lambda: backend)
         window.resize(width, height)
         qtbot.addWidget(window)
         window.show()

@@ -7,12 +7,16 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import PySide6
 from PySide6.QtCore import QLibraryInfo, QLocale, QSocketNotifier, QTimer
 from PySide6.QtWidgets import QApplication
 
 from tracescope.core.errors import TraceError
+
+if TYPE_CHECKING:
+    from tracescope.ui.opener import Backend
 
 EXIT_INTERRUPTED = 130
 _HEADLESS = "Without a display, make pictures with: tracescope render FILE -o picture.png"
@@ -38,18 +42,24 @@ def run_app(files: Sequence[Path], fresh: bool = False) -> int:
     application.setStyle("Fusion")
     application.setFont(font(12))
     messages = Messages()
-    window = MainWindow(SettingsStore(settings_path(), fresh_layout=fresh), messages)
+    window = MainWindow(SettingsStore(settings_path(), fresh_layout=fresh), messages, load_backend)
     sys.excepthook = CrashHandler(messages, window)
     stop = Interrupts(window.close)
     window.show()
     window.restore()
-    if files:
-        # After the first paint: an empty window that answers is better than none while a file is read.
-        QTimer.singleShot(0, lambda: window.opener.open_several(files))
+    # After the first paint: an empty window that answers is better than none while modules or a file are read.
+    QTimer.singleShot(0, lambda: window.opener.open_several(files) if files else window.opener.warm_up())
     application.exec()
     sys.excepthook = sys.__excepthook__
     window.deleteLater()
     return EXIT_INTERRUPTED if stop.close() else 0
+
+
+def load_backend() -> "Backend":
+    """Import readers, recognition, storage and synthesis; called from a job, never before the first paint."""
+    from tracescope.ui import backend
+
+    return backend
 
 
 class Interrupts:

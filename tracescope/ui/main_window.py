@@ -1,5 +1,6 @@
 """Assembles the window: menus, toolbar, bars, the timeline in the middle, docks around it. It computes nothing."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt
@@ -26,7 +27,7 @@ from tracescope.ui.jobs import Jobs
 from tracescope.ui.menus import Menus, build_actions
 from tracescope.ui.messages import Message, MessageBar, Messages, plain_label
 from tracescope.ui.moves import to_step
-from tracescope.ui.opener import Opener, sample_paths
+from tracescope.ui.opener import Backend, Opener, sample_paths
 from tracescope.ui.paint.geometry import MINIMUM_WINDOW
 from tracescope.ui.replay import Replay
 from tracescope.ui.session import Session
@@ -45,7 +46,7 @@ TITLE_PX = 560
 class MainWindow(QMainWindow):
     """The window and everything it holds; ``close`` ends every thread and process that it started."""
 
-    def __init__(self, settings: SettingsStore, messages: Messages) -> None:
+    def __init__(self, settings: SettingsStore, messages: Messages, backend: Callable[[], Backend]) -> None:
         super().__init__()
         self.setObjectName("window")
         self.setMinimumSize(*MINIMUM_WINDOW)
@@ -55,7 +56,7 @@ class MainWindow(QMainWindow):
         self.messages = messages
         self.jobs = Jobs()
         self.session = Session()
-        self.opener = Opener(self.session, messages, self.jobs, settings)
+        self.opener = Opener(self.session, messages, self.jobs, settings, backend)
         self.replay = Replay(self.session, settings.value.replay_speed)
         self.commands = Commands(
             self.session, self.opener, self.replay, settings=settings, messages=messages, window=self, surface=self

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QTo
 
 from tracescope.core.errors import TraceError, printable
 
-
 FORGET_MS: Final = 8000
 """A message that is no warning goes by itself after this time; a warning stays until it is dismissed."""
 

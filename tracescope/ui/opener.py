@@ -1,20 +1,17 @@
 """Opens, imports, synthesizes, reprices and saves traces, and tells the session what is open."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from PySide6.QtCore import QObject, Signal
 
 import tracescope
 from tracescope.core.errors import TraceError
-from tracescope.core.model import Workload
 from tracescope.core.trace import Trace
-from tracescope.io import native
-from tracescope.load import ImportOptions, open_trace, save_trace
-from tracescope.models import load_hardware, load_model, make_basis
-from tracescope.synth.decode import synthesize
+from tracescope.models import make_basis
 from tracescope.ui.document import Document
 from tracescope.ui.import_job import ImportJob
 from tracescope.ui.jobs import Cancelled, Jobs
@@ -61,14 +58,38 @@ def sample_paths() -> list[Path]:
     return sorted(folder.glob("*.tscope.h5")) if folder else []
 
 
+class Backend(Protocol):
+    """What opens, makes and saves documents: the module ``ui.backend``, which is loaded when it is first needed."""
+
+    def is_native(self, path: Path) -> bool:
+        """Whether ``path`` is a native file."""
+
+    def open_document(self, path: Path, shown_path: Path | None = None) -> Document:
+        """The document of a native file."""
+
+    def synthesize_document(self, form: SynthForm, title: str) -> Document:
+        """The document of a run made from a form."""
+
+    def save(self, path: Path, trace: Trace) -> None:
+        """Save a trace as a native file."""
+
+
 class Opener(QObject):
     """Everything that changes which document is open. The old one stays until the new one is whole."""
 
     loading_changed = Signal()
     origin_changed = Signal()
 
-    def __init__(self, session: Session, messages: Messages, jobs: Jobs, settings: SettingsStore) -> None:
+    def __init__(
+        self,
+        session: Session,
+        messages: Messages,
+        jobs: Jobs,
+        settings: SettingsStore,
+        backend: Callable[[], Backend],
+    ) -> None:
         super().__init__()
+        self._backend = backend
         self._session = session
         self._messages = messages
         self._jobs = jobs
@@ -77,6 +98,10 @@ class Opener(QObject):
         self.loading: Loading | None = None
         self.origin = Origin()
         self._opening = Origin()
+
+    def warm_up(self) -> None:
+        """Load the backend now, so that the first file opens without waiting for it."""
+        self._jobs.start("warm up", lambda _cancelled: self._backend(), lambda _backend: None, self._fail)
 
     def open(self, path: Path, *, model: str = "", hardware: str = "") -> None:
         """Open any file. A foreign one is imported by a child process first; ``model`` and ``hardware`` are presets."""
@@ -90,7 +115,8 @@ class Opener(QObject):
                 raise TraceError(f"{path.name} is a folder.", action="Open a file in it.")
             if not path.exists():
                 raise TraceError(f"{path.name} does not exist.", action="Check the path.")
-            return document_from(path) if native.is_native(path) else None
+            backend = self._backend()
+            return backend.open_document(path) if backend.is_native(path) else None
 
         self._jobs.start(KIND, work, self._opened_or_foreign, self._fail)
 
@@ -115,13 +141,9 @@ class Opener(QObject):
         self._set_loading(Loading("Synthesizing"))
         self._settings.change(synth=form)
 
-        def work(_cancelled: Cancelled) -> Document:
-            model, basis = load_model(form.model), make_basis(load_hardware(form.hardware))
-            workload = Workload(batch=form.batch, context=form.context)
-            trace = synthesize(model, basis, workload, steps=form.steps, profile=form.profile)
-            return prepared(Document(trace, basis, Path(title)))
-
-        self._jobs.start(KIND, work, self._opened, self._fail)
+        self._jobs.start(
+            KIND, lambda _cancelled: self._backend().synthesize_document(form, title), self._opened, self._fail
+        )
 
     def reprice(self, bandwidth: str) -> bool:
         """Price the open trace with ``datasheet``, ``sustained`` or an amount (``3.0 TB/s``); False if refused."""
@@ -151,7 +173,7 @@ class Opener(QObject):
                 self._remember()
             self._messages.post(Message(f"Saved {path.name}.", warning=False))
 
-        self._jobs.start("save", lambda _cancelled: save_trace(path, trace), saved, self._messages.refuse)
+        self._jobs.start("save", lambda _cancelled: self._backend().save(path, trace), saved, self._messages.refuse)
 
     def close_document(self) -> None:
         """Show the welcome panel again."""
@@ -201,7 +223,7 @@ class Opener(QObject):
     def _imported(self, path: Path) -> None:
         self._set_loading(Loading(f"Opening {self._opening.title}"))
         source = self._opening.path
-        self._jobs.start(KIND, lambda _cancelled: document_from(path, source), self._opened, self._fail)
+        self._jobs.start(KIND, lambda _cancelled: self._backend().open_document(path, source), self._opened, self._fail)
 
     def _progress(self, done: int, total: int) -> None:
         if self.loading is not None:
@@ -264,22 +286,6 @@ def arrival_notes(trace: Trace, *, foreign: bool) -> list[str]:
     elif not len(trace.steps):
         said.append("No decode step was recognised: the trace is shown as a plain timeline.")
     return said
-
-
-def document_from(path: Path, shown_path: Path | None = None) -> Document:
-    """The document of a native file; ``shown_path`` is the file it was imported from."""
-    opened = open_trace(path, ImportOptions())
-    return prepared(Document(opened.trace, opened.basis, shown_path or path, opened.pyramid))
-
-
-def prepared(document: Document) -> Document:
-    """``document`` with what the first frame needs already computed, off the GUI thread."""
-    view = document.initial_view()
-    assert document.pyramid is not None
-    if view.step >= 0:
-        assert document.series is not None
-        document.off_the_floor(view.step)
-    return document
 
 
 def floor_share(document: Document) -> float | None:

@@ -1,0 +1,46 @@
+"""What opening, synthesizing and saving need and the first paint does not: loaded by a job, not with the window."""
+
+from pathlib import Path
+
+from tracescope.core.model import Workload
+from tracescope.core.trace import Trace
+from tracescope.io import native
+from tracescope.load import ImportOptions, open_trace, save_trace
+from tracescope.models import load_hardware, load_model, make_basis
+from tracescope.synth.decode import synthesize
+from tracescope.ui.document import Document
+from tracescope.ui.settings import SynthForm
+
+
+def is_native(path: Path) -> bool:
+    """Whether ``path`` is a native file."""
+    return native.is_native(path)
+
+
+def open_document(path: Path, shown_path: Path | None = None) -> Document:
+    """The document of a native file; ``shown_path`` is the file it was imported from. TraceError where it is bad."""
+    opened = open_trace(path, ImportOptions())
+    return prepared(Document(opened.trace, opened.basis, shown_path or path, opened.pyramid))
+
+
+def synthesize_document(form: SynthForm, title: str) -> Document:
+    """The document of a run made from a form. TraceError where it cannot be made."""
+    model, basis = load_model(form.model), make_basis(load_hardware(form.hardware))
+    workload = Workload(batch=form.batch, context=form.context)
+    trace = synthesize(model, basis, workload, steps=form.steps, profile=form.profile)
+    return prepared(Document(trace, basis, Path(title)))
+
+
+def save(path: Path, trace: Trace) -> None:
+    """Save a trace as a native file. TraceError where that fails."""
+    save_trace(path, trace)
+
+
+def prepared(document: Document) -> Document:
+    """``document`` with what the first frame needs already computed, off the GUI thread."""
+    view = document.initial_view()
+    assert document.pyramid is not None
+    if view.step >= 0:
+        assert document.series is not None
+        document.off_the_floor(view.step)
+    return document
