@@ -11,7 +11,10 @@ from tracescope.core.arithmetic import (
     opening_ops,
 )
 from tracescope.core.category import Op
+from tracescope.core.kv_cache import attended_tokens
+from tracescope.core.layer_weights import expert_reads
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.core.trace import UNKNOWN
 from tracescope.recognise.ops import Section
 
 ONE = Workload(batch=1, context=0)
@@ -42,7 +45,7 @@ class ModelWork:
     def __init__(self, model: ModelSpec) -> None:
         self.model = model
         self.token_bytes = kv_bytes_per_token_per_layer(model)
-        self.layers_differ = bool(model.unconverted)
+        self.layers_differ = bool(model.unconverted or model.windows or model.experts or model.tensors)
         self._by_place: dict[Place, OpWork] = {}
         for op in (*opening_ops(model, ONE), *closing_ops(model, ONE)):
             self._by_place[Place(-1, op.op, Section.OUTSIDE, 0)] = op
@@ -72,9 +75,34 @@ class ModelWork:
         found = self._by_place.get(Place(layer, whole, section, place.ordinal))
         return self._part(found, module) if found is not None and module else found
 
+    def experts_read(self, layer: int, tokens: int) -> int:
+        """Expert bytes that ``layer`` is expected to read for ``tokens``."""
+        return expert_reads(self.model, tokens)[layer]
+
+    def attention(self, layer: int, batch: int, context: int) -> tuple[int, int]:
+        """KV bytes and FLOPs of attention for ``batch`` requests with ``context`` cached tokens between them.
+
+        Where the layer has a window, the requests are taken to be of one length; ``batch`` -1 is not known, and then
+        so are the FLOPs, and the bytes of a layer with a window.
+        """
+        window = self.model.window(layer)
+        if window is None:
+            tokens = context
+        elif batch > 0:
+            tokens = batch * attended_tokens(window, -(-context // batch))
+        else:
+            return UNKNOWN if window else 0, UNKNOWN
+        read = 0 if window == 0 else tokens * self.token_bytes
+        if batch < 0:
+            return read, UNKNOWN
+        latent = self.model.latent
+        if latent is not None:
+            return read, 2 * self.model.heads * (2 * latent.kv_rank + latent.rope_dim) * tokens
+        return read, 0 if window == 0 else 4 * self.model.heads * self.model.head_dim * (tokens + batch)
+
     def _part(self, whole: OpWork, module: str) -> OpWork:
         """The share of one weight of a fused op, by its number of elements."""
-        matrices = [m for m in layer_matrices(self.model) if m.op is whole.op]
+        matrices = [m for m in layer_matrices(self.model, layer=max(whole.layer, 0)) if m.op is whole.op]
         total = sum(m.elements for m in matrices)
         before = 0
         for matrix in matrices:

@@ -138,7 +138,7 @@ def _roles(row: WorkRow, op: Op, category: Category, carries: bool) -> int:
         return roles
     if op in GEMM_OPS or category in (Category.KV_READ, Category.WEIGHT_READ):
         roles |= Category.COMPUTE.role if op is not Op.EMBED else 0
-    if op is Op.NORM and row.weight_read != 0:
+    if row.weight_read > 0 or (op is Op.NORM and row.weight_read != 0):  # routers and sinks read a little too
         roles |= Category.WEIGHT_READ.role
     return roles
 
@@ -163,7 +163,7 @@ class _Counter:
             return COMPANION
         known = self.model.at(place) if self.model else None
         if known is not None and facts.kind is not StepKind.OTHER:
-            return self._from_model(known, facts)
+            return self._from_model(known, facts, place.layer)
         if known is None and self.model is not None and place.ordinal > 0:
             # A second kernel of an op that the model counts once (the norm of K beside that of Q).
             return COMPANION
@@ -192,7 +192,7 @@ class _Counter:
         per_token = shape.flops // (shape.batch * shape.keys)
         return replace(row, kv_read=used * shape.kv_per_token, flops=used * per_token, bytes_from=facts.context_from)
 
-    def _from_model(self, known: OpWork, facts: StepFacts) -> WorkRow:
+    def _from_model(self, known: OpWork, facts: StepFacts, layer: int) -> WorkRow:
         assert self.model is not None
         rows = facts.batch if known.op in (Op.LM_HEAD, Op.SAMPLE) else facts.tokens
         row = WorkRow(
@@ -204,14 +204,15 @@ class _Counter:
             flops=_scaled(known.flops, rows),
             bytes_from=BytesFrom.MODEL,
         )
+        if known.op is Op.EXPERTS:  # how many of them depends on the tokens: an expectation
+            return replace(row, weight_read=self.model.experts_read(layer, rows) if rows > 0 else UNKNOWN)
         if known.op is not Op.ATTENTION:
             return row
         if facts.context < 0:
             return replace(row, kv_read=UNKNOWN, flops=UNKNOWN, bytes_from=BytesFrom.NONE)
-        decode = facts.kind is StepKind.DECODE and facts.batch >= 0
-        flops = known.flops * (facts.context + facts.batch) if decode else UNKNOWN
-        read = facts.context * self.model.token_bytes
-        return replace(row, kv_read=read, flops=flops, bytes_from=facts.context_from)
+        read, flops = self.model.attention(layer, facts.batch, facts.context)
+        decode = facts.kind is StepKind.DECODE
+        return replace(row, kv_read=read, flops=flops if decode else UNKNOWN, bytes_from=facts.context_from)
 
 
 def _scaled(amount: int, rows: int) -> int:
