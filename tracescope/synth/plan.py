@@ -10,7 +10,7 @@ from tracescope.core.arithmetic import OpWork, step_ops
 from tracescope.core.category import BytesFrom, Op
 from tracescope.core.columns import I16, I64, U8, U16, U32
 from tracescope.core.errors import TraceError
-from tracescope.core.floors import work_floor_ns
+from tracescope.core.floors import F64, work_floor_ns
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import WorkTable
@@ -62,27 +62,44 @@ def plan_steps(model: ModelSpec, basis: Basis, workload: Workload, steps: int) -
         raise TraceError("synth needs a memory bandwidth", action="name a machine with --hardware or give --bandwidth")
     first = step_ops(model, workload)
     work, rows = _work_rows(model, workload, first, steps)
-    columns = {name: rows[:, i] for i, name in enumerate(QUANTITIES)}
-    bytes_from = np.full(len(rows), BytesFrom.MODEL, np.uint8)
-    bytes_from[0] = BytesFrom.NONE
-    table = WorkTable(**columns, bytes_from=bytes_from)
-    floor_ns, known = work_floor_ns(table, basis)
-    if not known[1:].all():
-        raise TraceError("the floor of a link transfer is not known", action="use a machine whose link rate is known")
+    return plan_of(first, work, rows, basis)
+
+
+def plan_of(ops: tuple[OpWork, ...], work: U32, rows: I64, basis: Basis) -> Plan:
+    """A plan from ``work`` u32[steps, ops], which indexes ``rows`` int64[rows, 7]; ``ops`` say what each column is.
+
+    Raises TraceError where the basis cannot price a row.
+    """
+    table, floor_ns = priced_table(rows, basis)
     return Plan(
-        op=np.array([o.op for o in first], np.uint8),
-        category=np.array([o.category for o in first], np.uint8),
-        roles=np.array([o.roles for o in first], np.uint16),
-        layer=np.array([o.layer for o in first], np.int16),
-        host=np.array([o.op == Op.LAUNCH for o in first], bool),
+        op=np.array([o.op for o in ops], np.uint8),
+        category=np.array([o.category for o in ops], np.uint8),
+        roles=np.array([o.roles for o in ops], np.uint16),
+        layer=np.array([o.layer for o in ops], np.int16),
+        host=np.array([o.op == Op.LAUNCH for o in ops], bool),
         work=work,
         table=table,
-        engine=_binding_engine(table, basis),
+        engine=binding_engine(table, basis),
         floor_ns=floor_ns,
     )
 
 
-def _amounts(ops: tuple[OpWork, ...]) -> list[tuple[int, ...]]:
+def priced_table(rows: I64, basis: Basis) -> tuple[WorkTable, F64]:
+    """Amounts int64[rows, 7] (row 0: nothing known) as a work table, and the floors of its rows in ns.
+
+    Raises TraceError where the basis cannot price a row.
+    """
+    bytes_from = np.full(len(rows), BytesFrom.MODEL, np.uint8)
+    bytes_from[0] = BytesFrom.NONE
+    table = WorkTable(**{name: rows[:, i] for i, name in enumerate(QUANTITIES)}, bytes_from=bytes_from)
+    floor_ns, known = work_floor_ns(table, basis)
+    if not known[1:].all():
+        raise TraceError("the floor of a link transfer is not known", action="use a machine whose link rate is known")
+    return table, floor_ns
+
+
+def amounts(ops: tuple[OpWork, ...]) -> list[tuple[int, ...]]:
+    """What each op moves and computes, in the order of ``QUANTITIES``."""
     return [tuple(int(getattr(o, name)) for name in QUANTITIES) for o in ops]
 
 
@@ -94,10 +111,10 @@ def _work_rows(model: ModelSpec, workload: Workload, first: tuple[OpWork, ...], 
     """
 
     def at(step: int) -> list[tuple[int, ...]]:
-        return _amounts(step_ops(model, replace(workload, context=workload.context + step)))
+        return amounts(step_ops(model, replace(workload, context=workload.context + step)))
 
-    start, last = _amounts(first), at(steps - 1)
-    _refuse_large(start, last)
+    start, last = amounts(first), at(steps - 1)
+    refuse_large(start, last)
     growth = [tuple(b - a for a, b in zip(x, y, strict=True)) for x, y in zip(start, at(1), strict=True)]
     for step in {steps // 2, steps - 1}:
         line = [tuple(a + step * g for a, g in zip(x, y, strict=True)) for x, y in zip(start, growth, strict=True)]
@@ -106,7 +123,8 @@ def _work_rows(model: ModelSpec, workload: Workload, first: tuple[OpWork, ...], 
     return _on_lines(start, growth, steps)
 
 
-def _refuse_large(start: list[tuple[int, ...]], last: list[tuple[int, ...]]) -> None:
+def refuse_large(start: list[tuple[int, ...]], last: list[tuple[int, ...]]) -> None:
+    """Raise TraceError where an amount of the ``start`` or the ``last`` step leaves 62 bits."""
     if max(max(row) for row in start + last) >= LARGEST:
         raise TraceError(
             "one operation of this step would move more than 2^62 bytes or FLOPs",
@@ -142,7 +160,7 @@ def _on_lines(start: list[tuple[int, ...]], growth: list[tuple[int, ...]], steps
     return work, rows
 
 
-def _binding_engine(table: WorkTable, basis: Basis) -> U8:
+def binding_engine(table: WorkTable, basis: Basis) -> U8:
     """The engine that bounds each work row: the link if it moves bytes there, else whichever takes longer."""
     moved = table.weight_read + table.embedding_gather + table.kv_read + table.kv_append
     engine = np.where(moved > 0, MEMORY, COMPUTE).astype(np.uint8)

@@ -38,6 +38,9 @@ class Growth:
         return context if self.cap is None else min(context, self.cap)
 
 
+Caps = tuple[int | None, ...]
+"""The kinds of window of a model's layers: past tokens of a request that are read at most, None for all."""
+
 _STILL: Final = Growth(None, 0, 0)
 
 
@@ -56,7 +59,7 @@ class Curve:
 
 
 def find_growth(model_ops: Callable[[int], Sequence[OpWork]], batch: int) -> dict[int, Growth]:
-    """Which ops of ``batch`` requests grow with the context, and how, by place; ``model_ops`` gives them for a context."""
+    """Which ops of ``batch`` requests grow with the context and how, by place; ``model_ops`` gives the ops of one."""
     empty, one, far = (model_ops(context) for context in (0, 1, FAR))
     growth = {}
     for i, (op, after, last) in enumerate(zip(empty, one, far, strict=True)):
@@ -102,7 +105,7 @@ class StepTimes:
         for batch in (1, 3):
             check_growth(self._ops(batch), batch)
         growth = find_growth(ops, 1)
-        self.caps: tuple[int | None, ...] = tuple(dict.fromkeys(g.cap for g in growth.values()))
+        self.caps: Caps = tuple(dict.fromkeys(g.cap for g in growth.values()))
         self._curves: dict[int, tuple[Curve, ...]] = {}
 
     def _counted(self, batch: int, context: int) -> tuple[tuple[OpWork, int], ...]:

@@ -104,9 +104,10 @@ STALL_SHARE, STALL_NS = 1 / 96, (600_000, 2_600_000)
 _BLOCK = 1 << 17  # ops drawn at once: the random numbers of a block stay in the cache, and memory stays flat
 
 
-def time_plan(plan: Plan, basis: Basis, profile: str, seed: int) -> Timing:
+def time_plan(plan: Plan, basis: Basis, profile: str, seed: int, *, delays: bool = True) -> Timing:
     """Waits and durations of every op of ``plan`` under ``profile``; the same seed gives the same numbers.
 
+    Without ``delays`` the host never stalls and has loaded its kernels before: who asks has counted that already.
     Raises TraceError for a profile that does not exist.
     """
     if profile not in PROFILES:
@@ -114,7 +115,7 @@ def time_plan(plan: Plan, basis: Basis, profile: str, seed: int) -> Timing:
     floor = _rounded_floors(plan)
     if profile == IDEAL:
         return Timing(np.zeros_like(floor), floor)
-    return _realistic(plan, basis, floor, seed)
+    return _realistic(plan, basis, floor, seed, delays=delays)
 
 
 def _rounded_floors(plan: Plan) -> I64:
@@ -125,7 +126,7 @@ def _rounded_floors(plan: Plan) -> I64:
     return out
 
 
-def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int) -> Timing:
+def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int, *, delays: bool) -> Timing:
     per_op = np.random.Generator(np.random.PCG64([seed, 0]))
     per_step = np.random.Generator(np.random.PCG64([seed, 1]))
     law = kernel_law(plan.op, basis)
@@ -144,8 +145,9 @@ def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int) -> Timing:
     wait[:, plan.host] = 0
     after_launch = np.flatnonzero(plan.host) + 1
     wait[:, after_launch[after_launch < plan.ops]] += GRAPH_START_NS
-    _load_kernels(duration, plan, per_step)
-    _stall_host(duration, plan, per_step)
+    if delays:
+        _load_kernels(duration, plan, per_step)
+        _stall_host(duration, plan, per_step)
     return Timing(wait, duration)
 
 
@@ -223,6 +225,29 @@ def _blocks(plan: Plan) -> Iterator[slice]:
     size = max(1, _BLOCK // plan.ops)
     for first in range(0, plan.steps, size):
         yield slice(first, min(first + size, plan.steps))
+
+
+def fitted(timing: Timing, plan: Plan, step_duration: I64, delay: I64) -> Timing:
+    """``timing`` with each step made to last ``step_duration`` ns, of which the host loses ``delay``; int64[steps].
+
+    The delay is the launch's. For the rest, what each operation takes above its floor is stretched or shrunk in
+    proportion, so that none falls below its floor; what rounding leaves, nanoseconds, is the longest operation's.
+    """
+    duration = timing.duration.copy()
+    launch = int(np.flatnonzero(plan.host)[0]) if plan.host.any() else 0
+    duration[:, launch] += delay
+    for rows in _blocks(plan):
+        block, waits = duration[rows], timing.wait[rows].sum(axis=1)
+        floor = np.ceil(plan.floor_ns[plan.work[rows]]).astype(np.int64)
+        above = np.maximum(block - floor, 0)
+        above[:, launch] -= delay[rows]
+        spare = above.sum(axis=1)
+        more = step_duration[rows] - waits - block.sum(axis=1)
+        stretch = np.where(spare > 0, np.maximum(-1.0, more / np.maximum(spare, 1)), 0.0)
+        block += np.rint(above * stretch[:, None]).astype(np.int64)
+        left = step_duration[rows] - waits - block.sum(axis=1)
+        block[np.arange(len(block)), block.argmax(axis=1)] += left
+    return Timing(timing.wait, duration)
 
 
 def _stall_host(duration: I64, plan: Plan, random: np.random.Generator) -> None:
