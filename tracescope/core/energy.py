@@ -1,8 +1,14 @@
 """Energy of a step from its bytes, its FLOPs and its time: three alternative fits, the level always named."""
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tracescope.core.hardware import EnergyModel
+
+Joules = TypeVar("Joules", np.float64, NDArray[np.float64])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +46,18 @@ def energy_j(memory_bytes: int, flops: int, link_bytes: int, seconds: float, mod
     E = e_mem · 8 · bytes + e_f · FLOP + e_link · 8 · link bytes + P_static · T, once for each fit. ``seconds`` is the
     trace's own time; with a floor time instead the result is a lower bound.
     """
-    link = (model.link_pj_per_bit or 0.0) * 8e-12 * link_bytes
-    low, mid, high = (
-        bit * 8e-12 * memory_bytes + flop * 1e-12 * flops + link + static * seconds
+    parts = (np.float64(memory_bytes), np.float64(flops), np.float64(link_bytes), np.float64(seconds))
+    low, mid, high = (float(joules) for joules in fitted_j(*parts, model=model))
+    return Energy(min(low, mid, high), mid, max(low, mid, high), model.level)
+
+
+def fitted_j(memory: Joules, flops: Joules, link: Joules, seconds: Joules, model: EnergyModel) -> tuple[Joules, ...]:
+    """Joules of each of the three fits, for numbers or arrays of one shape: bytes, FLOPs, link bytes, seconds."""
+    moved = (model.link_pj_per_bit or 0.0) * 8e-12 * link
+    return tuple(
+        bit * 8e-12 * memory + flop * 1e-12 * flops + moved + static * seconds
         for bit, flop, static in zip(model.memory_pj_per_bit, model.flop_pj, model.static_w, strict=True)
     )
-    return Energy(min(low, mid, high), mid, max(low, mid, high), model.level)
 
 
 def energy_split(  # noqa: PLR0917  the same order as energy_j, with the memory bytes told apart

@@ -18,8 +18,11 @@ LINK_LATENCY_S: Final = 5e-6
 """Latency of one all-reduce; 3 to 7 µs are usual on a switched link, however small the message."""
 
 
-def _floor_s(memory: Amounts, flops: Amounts, link: Amounts, basis: Basis) -> tuple[F64, Bool]:
-    """Seconds and whether they are known, one a row; ``memory`` and ``link`` -1 where not determined, ``flops`` too."""
+def floor_s(memory: Amounts, flops: Amounts, link: Amounts, basis: Basis) -> tuple[F64, Bool]:
+    """Seconds and whether they are known, arrays of one shape; ``memory``, ``link``, ``flops`` -1 where not known.
+
+    max(bytes / BW, FLOP / P) + max(latency, link bytes / link rate): the floor that every number of a step rests on.
+    """
     bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
     known = (memory == 0) | ((memory > 0) & (bandwidth is not None))
     seconds = np.where(memory > 0, memory, 0) / (bandwidth or 1)
@@ -45,7 +48,7 @@ def ops_floor_s(ops: tuple[OpWork, ...], basis: Basis) -> tuple[F64, Bool]:
     """Floors of ``ops`` in seconds, float64[n], and whether each is known (0.0 where it is not)."""
     # Amounts as floats: a hostile config times a large batch leaves int64, and a time needs no more than 53 bits.
     columns = np.array([(op.memory_bytes, op.flops, op.link) for op in ops], np.float64).reshape(-1, 3)
-    return _floor_s(columns[:, 0], columns[:, 1], columns[:, 2], basis)
+    return floor_s(columns[:, 0], columns[:, 1], columns[:, 2], basis)
 
 
 def work_floor_ns(work: WorkTable, basis: Basis) -> tuple[F64, Bool]:
@@ -56,7 +59,7 @@ def work_floor_ns(work: WorkTable, basis: Basis) -> tuple[F64, Bool]:
     """
     kinds = np.stack([work.weight_read, work.embedding_gather, work.kv_read, work.kv_append])
     memory = np.where((kinds == UNKNOWN).any(axis=0), UNKNOWN, kinds.sum(axis=0))
-    seconds, known = _floor_s(memory, work.flops, work.link, basis)
+    seconds, known = floor_s(memory, work.flops, work.link, basis)
     return seconds * 1e9, known
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from tracescope.core import units
-from tracescope.core.arithmetic import counted_ops, step_totals
+from tracescope.core.arithmetic import StepTotals, counted_ops, step_totals
 from tracescope.core.capacity import Capacity
 from tracescope.core.floors import ops_floor_s
 from tracescope.core.hardware import Basis
@@ -61,15 +61,22 @@ def dependence_cost(model: ModelSpec, workload: Workload, basis: Basis, tokens: 
     The context is taken as constant over the steps, which favours them.
     """
     step_s = ops_total_s(model, workload, basis)
-    bandwidth = basis.bandwidth_bytes_per_s
-    if step_s is None or not bandwidth:
+    if step_s is None:
         return None
     one = step_totals(model, workload)
-    weights = (
-        step_totals(model, replace(workload, batch=workload.batch * tokens)).weight_read
-        if model.experts
-        else (one.weight_read)
-    )
+    weights = one.weight_read
+    if model.experts:
+        weights = step_totals(model, replace(workload, batch=workload.batch * tokens)).weight_read
+    return dependence_of(one, weights, step_s, basis, tokens)
+
+
+def dependence_of(
+    one: StepTotals, weights: int, step_s: float, basis: Basis, tokens: int = TOKENS
+) -> DependenceCost | None:
+    """The same from the totals and the floor of ``one`` step; ``weights`` is what all tokens at once would read."""
+    bandwidth = basis.bandwidth_bytes_per_s
+    if not bandwidth:
+        return None
     memory_s = (weights + one.kv_read + tokens * (one.kv_append + one.embedding_gather)) / bandwidth
     compute_s = tokens * one.flops / basis.peak_flops_per_s if basis.peak_flops_per_s else 0.0
     return DependenceCost(tokens, tokens * step_s, max(memory_s, compute_s))

@@ -4,15 +4,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tracescope.core import units
 from tracescope.core.arithmetic import OpWork, counted_ops, step_totals
 from tracescope.core.capacity import Capacity
 from tracescope.core.dtypes import weight_dtype
-from tracescope.core.floors import ops_floor_s
+from tracescope.core.floors import Amounts, ops_floor_s
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 
 BINDINGS: Final = ("weights", "kv", "compute", "capacity", "communication")
+
+TERMS: Final = ("weights", "kv", "compute", "communication")
+"""What can bind one op."""
 
 LARGEST_BATCH: Final = 1 << 24
 """No search for a batch goes further."""
@@ -35,7 +41,7 @@ class Shares:
     @property
     def largest(self) -> str:
         """The name of the largest share; the earlier of two equal ones."""
-        return max(("weights", "kv", "compute", "communication"), key=lambda name: float(getattr(self, name)))
+        return max(TERMS, key=lambda name: float(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +73,27 @@ def shares(counted: Iterable[tuple[OpWork, int]], basis: Basis) -> Shares | None
     seconds, known = ops_floor_s(tuple(op for op, _ in rows), basis)
     if not known.all():
         return None
-    found = {"weights": 0.0, "kv": 0.0, "compute": 0.0, "communication": 0.0}
-    for (op, n), floor in zip(rows, seconds.tolist(), strict=True):
-        found[_binding(op, basis)] += n * floor
-    return Shares(**found)
+    amounts = np.array([(*_read_once(op), op.link, op.flops, n) for op, n in rows], np.float64).reshape(-1, 5)
+    weights, kv, link, flops, times = amounts.T
+    term = binding_term(weights, kv, link, flops, basis)
+    return Shares(*(float(seconds[term == i] @ times[term == i]) for i in range(len(TERMS))))
 
 
-def _binding(op: OpWork, basis: Basis) -> str:
-    if op.link:
-        return "communication"
+def _read_once(op: OpWork) -> tuple[int, int]:
+    return op.weight_read + op.embedding_gather, op.kv_read + op.kv_append
+
+
+def binding_term(weights: Amounts, kv: Amounts, link: Amounts, flops: Amounts, basis: Basis) -> NDArray[np.intp]:
+    """What binds each op, as an index of TERMS; bytes and FLOPs in arrays of one shape.
+
+    Whatever crosses the link waits for it; FLOPs bind where they take longer than the bytes; of the bytes the larger
+    kind counts, weights (with gathered rows) where both are equal.
+    """
+    term = np.where(kv > weights, TERMS.index("kv"), TERMS.index("weights"))
     bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
-    if peak is not None and bandwidth is not None and op.flops * bandwidth > op.memory_bytes * peak:
-        return "compute"
-    return "kv" if op.kv_read + op.kv_append > op.weight_read + op.embedding_gather else "weights"
+    if peak is not None and bandwidth is not None:
+        term = np.where(flops * bandwidth > (weights + kv) * peak, TERMS.index("compute"), term)
+    return np.where(link > 0, TERMS.index("communication"), term)
 
 
 def verdict(model: ModelSpec, workload: Workload, basis: Basis, memory: Capacity | None) -> Verdict | None:
@@ -89,12 +103,20 @@ def verdict(model: ModelSpec, workload: Workload, basis: Basis, memory: Capacity
     part = shares(counted_ops(model, workload), basis)
     if part is None:
         return None
+    return verdict_of(part, step_totals(model, workload).weight_read, model, workload, basis, memory=memory)
+
+
+def verdict_of(
+    part: Shares, weight_read: int, model: ModelSpec, workload: Workload, basis: Basis, *, memory: Capacity | None
+) -> Verdict:
+    """The verdict on a step whose floor has these shares and which reads ``weight_read`` bytes of weights."""
+    if memory is not None and not memory.fits:
+        return Verdict("capacity", _capacity_why(workload, memory))
     binds = part.largest
     spent = f"{units.seconds(getattr(part, binds))} of the {units.seconds(part.total)} floor"
     if binds == "weights":
-        read = step_totals(model, workload).weight_read
         fits = "it fits, and still waits for its weights" if memory is not None else "the step waits for its weights"
-        arithmetic = f"{units.over(read, basis.bandwidth_bytes_per_s)} of the {units.seconds(part.total)} floor"
+        arithmetic = f"{units.over(weight_read, basis.bandwidth_bytes_per_s)} of the {units.seconds(part.total)} floor"
         return Verdict(binds, f"{fits}: {arithmetic}; {_reuse(model, workload)}")
     if binds == "kv":
         tokens = f"{workload.batch:,} × {workload.context:,} cached tokens"
