@@ -59,14 +59,13 @@ def test_every_detail_has_the_same_steps(llama: ModelSpec, h100: Basis, profile:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("name", ["llama-3-8b", "gemma-2-9b", "mixtral-8x7b"])
-def test_no_operation_is_faster_than_its_floor(name: str, profile: str) -> None:
+@pytest.mark.parametrize("name", ["llama-3-8b", "gemma-2-9b", "gpt-oss-20b"])
+def test_operations_keep_to_their_floors_and_to_the_formula(name: str, profile: str) -> None:
     machine = make_basis(load_hardware("h200-sxm"))
     model = load_model(name)
     trace = serve(model, machine, some_requests(25), profile=profile, detail="ops", max_batch=16)
     result = check(trace, machine)
-    below = [f for f in result.findings if "floor" in f.rule]
-    assert not below, below
+    assert not result.findings, "the bytes are those that the requests' own lengths give, windows and experts included"
     series = step_series(trace, machine)
     if profile == "ideal":
         assert np.abs(series.duration - series.floor_ops_ns).max() <= 1

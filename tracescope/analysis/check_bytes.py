@@ -7,11 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
+from tracescope.analysis.request_steps import kv_read_by_requests
 from tracescope.analysis.steps import StepSeries
 from tracescope.analysis.workload import ranks_that_fit
 from tracescope.core.arithmetic import kv_bytes_per_token, weight_read_bytes
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64, Bool
+from tracescope.core.kv_cache import kv_read_per_request
+from tracescope.core.model import ModelSpec
 from tracescope.core.trace import UNKNOWN, Trace
 
 _CLOSE = 0.01
@@ -31,14 +34,12 @@ def model_differences(trace: Trace, series: StepSeries, example: Callable[[int],
     read = series.weight_read[decode & (series.weight_read > 0)]
     ranks = ranks_that_fit(model, int(read[0]) if len(read) else UNKNOWN, bool(series.link.any()))
     token = kv_bytes_per_token(model, ranks)
-    batch, context = trace.steps.batch.astype(np.int64), trace.steps.context_tokens
-    everywhere = np.ones(len(series), bool)
+    batch = trace.steps.batch.astype(np.int64)
+    weights, weights_known = _weights(model, batch, ranks)
+    kv_read, kv_read_known = _kv_read(trace, model, ranks)
     for comparison in (
-        Comparison(
-            "weight_bytes", "weight bytes", series.weight_read,
-            np.full(len(series), weight_read_bytes(model, ranks)), everywhere,
-        ),
-        Comparison("kv_read_bytes", "KV bytes read", series.kv_read, context * token, context >= 0),
+        Comparison("weight_bytes", "weight bytes", series.weight_read, weights, weights_known),
+        Comparison("kv_read_bytes", "KV bytes read", series.kv_read, kv_read, kv_read_known),
         Comparison("kv_append_bytes", "KV bytes appended", series.kv_append, batch * token, batch >= 0),
     ):  # fmt: skip
         off = np.where(decode, comparison.relative_difference, 0.0)
@@ -47,6 +48,27 @@ def model_differences(trace: Trace, series: StepSeries, example: Callable[[int],
             severity = ERROR if trace.meta.synthetic else WARNING if off[step] > _CLOSE else INFO
             text = f"step {step}: {comparison.text(step)}"
             yield Finding(comparison.rule, severity, int((off > 0).sum()), example(step), text)
+
+
+def _weights(model: ModelSpec, batch: I64, ranks: int) -> tuple[I64, Bool]:
+    """The weights that each step reads, and where that is known: a mixture of experts needs the batch for it."""
+    if model.experts is None:
+        return np.full(len(batch), weight_read_bytes(model, ranks)), np.ones(len(batch), bool)
+    sizes, of = np.unique(np.maximum(batch, 1), return_inverse=True)
+    return np.array([weight_read_bytes(model, ranks, b) for b in sizes.tolist()], np.int64)[of], batch > 0
+
+
+def _kv_read(trace: Trace, model: ModelSpec, ranks: int) -> tuple[I64, Bool]:
+    """The KV that each step reads, and where that is known: windows need the length of every request for it."""
+    batch, context = trace.steps.batch, trace.steps.context_tokens
+    if all(window is None for window, _ in model.window_groups):
+        return context * kv_bytes_per_token(model, ranks), context >= 0
+    by_requests = kv_read_by_requests(trace, model, ranks)
+    if by_requests is not None:
+        return by_requests, np.ones(len(context), bool)
+    alone = (batch == 1) & (context >= 0)
+    read = [kv_read_per_request(model, int(c), ranks) if one else 0 for c, one in zip(context, alone, strict=True)]
+    return np.array(read, np.int64), alone
 
 
 @dataclass(frozen=True, eq=False, slots=True)

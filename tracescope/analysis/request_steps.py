@@ -1,0 +1,44 @@
+"""What the requests of a trace have in each step: which are there, and how much of their caches is read."""
+
+import numpy as np
+
+from tracescope.core.columns import I64, Bool
+from tracescope.core.kv_cache import attended_tokens, kv_bytes_per_token_per_layer
+from tracescope.core.model import ModelSpec
+from tracescope.core.trace import UNKNOWN, Trace
+
+
+def served(trace: Trace) -> Bool:
+    """Which requests of ``trace`` ever started, bool, one a request."""
+    return np.not_equal(trace.requests.start, UNKNOWN)
+
+
+def kv_read_by_requests(trace: Trace, model: ModelSpec, ranks: int = 1) -> I64 | None:
+    """Bytes of KV that each step reads by its requests' own lengths, int64[steps]; None where a length is not known.
+
+    A request with S cached tokens reads min(S, W − 1) of them in a layer with window W.
+    """
+    r, steps = trace.requests, trace.steps
+    there = np.flatnonzero(served(trace))
+    if not len(there) or (r.prompt_tokens[there] == UNKNOWN).any() or not len(steps):
+        return None
+    end = int((steps.start + steps.duration).max())
+    first = np.searchsorted(steps.start, r.start[there])
+    last = np.searchsorted(steps.start, np.where(r.finish[there] == UNKNOWN, end, r.finish[there]))
+    total = np.zeros(len(steps), np.int64)
+    for window, layers in model.window_groups:
+        cap = attended_tokens(window, 1 << 62)
+        total += layers * _tokens(first, last, r.prompt_tokens[there], cap, len(steps))
+    return total * kv_bytes_per_token_per_layer(model, ranks)
+
+
+def _tokens(first: I64, last: I64, prompt: I64, cap: int, steps: int) -> I64:
+    """Sum over requests of min(prompt + age, cap) in each step that they are part of: [first, last)."""
+    level, slope = np.zeros(steps + 2, np.int64), np.zeros(steps + 2, np.int64)
+    begin = np.minimum(prompt, cap)
+    full = np.maximum(np.minimum(first + 1 + cap - begin, last), first + 1)
+    np.add.at(level, first, begin)
+    np.add.at(slope, first + 1, 1)
+    np.subtract.at(slope, full, 1)
+    np.subtract.at(level, last, begin + full - first - 1)
+    return np.cumsum(level + np.cumsum(slope))[:steps]
