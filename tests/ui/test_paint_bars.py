@@ -9,7 +9,7 @@ from tests.lod.made_traces import Made, make_trace
 from tests.ui.drawn import document_of, is_colour, painted, rgb
 from tracescope.core.category import Category, Op
 from tracescope.core.timerange import TimeRange
-from tracescope.lod.fold import Bars, Columns
+from tracescope.lod.fold import Bars, Columns, columns_of
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
@@ -19,7 +19,6 @@ from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.folded import column_heights, paint_columns
 from tracescope.ui.paint.geometry import TimeScale
 from tracescope.ui.paint.hatch import GAP, INK, hatch_brush, hatch_pixels
-from tracescope.ui.paint.small_bars import run_shares
 from tracescope.ui.theme import DARK, LIGHT, Theme
 
 VISIBLE = TimeRange(0, 1000)
@@ -152,18 +151,24 @@ def test_every_event_is_painted_however_small(qapp: object) -> None:
 def test_a_folded_run_keeps_shares_and_excess() -> None:
     made = [Made(i * 10, 10, weight=4_000) for i in range(10)]
     made += [Made(100 + i * 10, 10, Category.KV_READ, kv=10_000) for i in range(10)]
+    made += [Made(200, 100, weight=-1)]
     bars = bars_of(document_of(make_trace(made)))
-    shares = run_shares(bars, np.arange(20))
-    assert shares.solid.tolist() == [40, 100, 0, 0, 0, 0]
-    assert shares.above == 60
-    assert shares.total == 200
-    assert run_shares(bars, np.arange(20), floor=False).above == 0
+    columns = columns_of(bars, VISIBLE, 10)
+    assert columns.share[0].tolist() == pytest.approx([1, 0, 1] + [0] * 7)
+    assert columns.share[1].tolist() == pytest.approx([0, 1] + [0] * 8)
+    assert columns.floor.tolist() == pytest.approx([0.4, 1] + [0] * 8)
+    assert columns.unknown.tolist() == pytest.approx([0, 0, 1] + [0] * 7)
+    heights = column_heights(columns, floor=True)
+    assert heights[5, :3].tolist() == pytest.approx([0.4, 1, 0])
+    assert heights[6, :3].tolist() == pytest.approx([0.4, 1, 1])
+    assert heights[7, :3].tolist() == pytest.approx([1, 1, 1])
+    assert column_heights(columns, floor=False)[5].tolist() == pytest.approx([1, 1, 1] + [0] * 7)
 
 
 def test_folded_columns_stack_kinds_then_what_is_above() -> None:
     share = np.zeros((6, 2), np.float32)
     share[0], share[1] = 0.5, 0.25
-    heights = column_heights(Columns(share, np.array([0.6, 0.75], np.float32)), floor=True)
+    heights = column_heights(Columns(share, np.array([0.6, 0.75], np.float32), np.zeros(2, np.float32)), floor=True)
     assert heights[-1].tolist() == pytest.approx([0.75, 0.75])
     assert heights[1].tolist() == pytest.approx([0.6, 0.75])
     assert heights[0, 0] == pytest.approx(0.4)
@@ -172,7 +177,7 @@ def test_folded_columns_stack_kinds_then_what_is_above() -> None:
 def test_folded_hatch_does_not_vanish(qapp: object) -> None:
     share = np.zeros((6, 100), np.float32)
     share[0] = 0.9
-    columns = Columns(share, np.full(100, 0.5, np.float32))
+    columns = Columns(share, np.full(100, 0.5, np.float32), np.zeros(100, np.float32))
 
     def paint(painter: QPainter) -> None:
         canvas = Canvas(painter, LIGHT, 1)

@@ -61,10 +61,12 @@ class Columns:
     """Shares of the time of each pixel column: ``share`` float32[6, width] by kind, ``floor`` float32[width] of all.
 
     All are 0 to 1 of the column's own time; the shares of one column sum to at most 1, the floor to at most that sum.
+    ``unknown`` float32[width]: the part of the busy time of which no floor is known (not told apart in stored levels).
     """
 
     share: F32
     floor: F32
+    unknown: F32
 
     @property
     def busy(self) -> F32:
@@ -237,7 +239,9 @@ def columns_of(bars: Bars, visible: TimeRange, width: int) -> Columns:
     empty = np.flatnonzero(bars.end == bars.start)
     at = np.clip(np.searchsorted(edges, bars.start[empty], side="right") - 1, 0, width - 1)
     share[bars.kind[empty], at] = np.maximum(share[bars.kind[empty], at], 1 / 255)
-    return Columns(share, floor.astype(np.float32))
+    hidden = np.where(bars.known, 0, duration)
+    unknown = np.diff(busy_before(begin, hidden, edges)) / time if hidden.any() else np.zeros(width)
+    return Columns(share, floor.astype(np.float32), unknown.astype(np.float32))
 
 
 def columns_from(
@@ -262,7 +266,8 @@ def columns_from(
     low = max(0, (visible.start - pyramid.origin) >> shift)
     high = min(len(bins), ((visible.end - 1 - pyramid.origin) >> shift) + 1)
     if high <= low:
-        return Columns(np.zeros((_KINDS, width), np.float32), np.zeros(width, np.float32))
+        nothing = np.zeros(width, np.float32)
+        return Columns(np.zeros((_KINDS, width), np.float32), nothing, nothing)
     origin = pyramid.origin + (low << shift)
     edges = ((column_edges(visible, width) - origin) / float(1 << shift)).clip(0, high - low)
     in_bins = 255.0 * per_px / (1 << shift)
@@ -272,7 +277,7 @@ def columns_from(
     over = np.maximum(total, 1)
     share = (share / over).astype(np.float32)
     floor = np.minimum(sums[_KINDS] * floor_scale, total / over).astype(np.float32)
-    return Columns(share, floor)
+    return Columns(share, floor, np.zeros(width, np.float32))
 
 
 def _channels(bins: U8) -> NDArray[np.float32]:

@@ -74,8 +74,10 @@ def render_picture(
     image.fill(colour(theme.panel))
     painter = QPainter(image)
     canvas = Canvas(painter, theme, scale * grow)
-    _compose(canvas, document, _pictured(document, view), size[0] / grow, size[1] / grow)
-    painter.end()
+    try:
+        _compose(canvas, document, _pictured(document, view), size[0] / grow, size[1] / grow)
+    finally:  # Qt aborts when an image goes while it is painted on
+        painter.end()
     image.setDevicePixelRatio(1.0)
     image.setText(TEXT_KEY, payload(document, view))
     return image

@@ -1,10 +1,12 @@
 """The few drawing acts that every view is made of: fills, hatches, lines on device pixels, texts, chips and tags."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPolygonF, QStaticText, QTransform
 
 from tracescope.core.errors import printable
 from tracescope.ui.fonts import elided, font, metrics, text_width
@@ -105,6 +107,16 @@ class Canvas:
         self.painter.drawRoundedRect(rect, radius, radius)
         self.begin()
 
+    def polyline(self, points: list[QPointF], hex_colour: str, width: float) -> None:
+        """A smooth line through points."""
+        self.painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        pen = QPen(colour(hex_colour))
+        pen.setWidthF(width)
+        self.painter.setPen(pen)
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+        self.painter.drawPolyline(QPolygonF(points))
+        self.begin()
+
     def polygon(self, points: list[QPointF], ground: QColor | QBrush, hex_edge: str | None = None) -> None:
         """A smooth filled polygon, optionally with a 1 px edge."""
         self.painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -118,9 +130,10 @@ class Canvas:
         text = shown_text(text)
         width = text_width(text, style.px, style.weight)
         left = x if align == LEFT else x - width if align == RIGHT else x - width / 2
+        laid, ascent = static_text(text, style.px, style.weight)
         self.painter.setFont(font(style.px, style.weight))
         self.painter.setPen(colour(style.colour))
-        self.painter.drawText(QPointF(self.snap(left), self.snap(baseline)), text)
+        self.painter.drawStaticText(QPointF(self.snap(left), self.snap(baseline) - ascent), laid)
         self.painter.setPen(Qt.PenStyle.NoPen)
         return width
 
@@ -167,6 +180,35 @@ class Canvas:
         self.polygon(points, colour(self.theme.warning_fill), edge)
         self.fill(QRectF(x + size / 2 - 0.5, y + size * 0.35, 1, size * 0.32), edge)
         self.fill(QRectF(x + size / 2 - 0.5, y + size * 0.77, 1, 1), edge)
+
+
+@lru_cache(maxsize=4096)
+def static_text(text: str, px: float, weight: int) -> tuple[QStaticText, float]:
+    """``text`` laid out once, and how far its baseline is below its top."""
+    laid = QStaticText(text)
+    laid.setTextFormat(Qt.TextFormat.PlainText)
+    laid.setPerformanceHint(QStaticText.PerformanceHint.AggressiveCaching)
+    laid.prepare(QTransform(), font(px, weight))
+    return laid, metrics(px, weight).ascent()
+
+
+def layer(canvas: Canvas, rect: QRectF, paint: Callable[[Canvas], None]) -> QImage:
+    """What ``paint`` draws in a transparent image as large as ``rect``, with its corner at (0, 0), to be kept."""
+    size = canvas.snapped(QRectF(0, 0, rect.width(), rect.height()))
+    image = QImage(
+        round(size.width() * canvas.scale), round(size.height() * canvas.scale),
+        QImage.Format.Format_ARGB32_Premultiplied,
+    )  # fmt: skip
+    image.setDevicePixelRatio(canvas.scale)
+    image.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(image)
+    inner = Canvas(painter, canvas.theme, canvas.scale)
+    inner.begin()
+    try:
+        paint(inner)
+    finally:  # Qt aborts when an image goes while it is painted on
+        painter.end()
+    return image
 
 
 def centred_baseline(rect: QRectF, style: Style) -> float:

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QPainter, QPolygonF
 
 from tracescope.core import units
 from tracescope.core.hardware import Basis
@@ -17,8 +17,9 @@ from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.bar_style import LETTERS
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style
+from tracescope.ui.paint.folded import Fill, Hatched, paint_stack
 from tracescope.ui.paint.geometry import PAD, TimeScale, split, time_scale
-from tracescope.ui.paint.hatch import ROOF, STATIC, hatch_brush
+from tracescope.ui.paint.hatch import ROOF, STATIC
 from tracescope.ui.paint.lanes import paint_ground
 from tracescope.ui.theme import Theme, colour, mixed
 from tracescope.ui.view_state import ViewState
@@ -26,6 +27,8 @@ from tracescope.ui.view_state import ViewState
 F64 = NDArray[np.float64]
 
 PALE: Final = 0.42
+MOST_BARS: Final = 400
+"""With more events in sight than this the line would be a thicket: columns are drawn instead."""
 _ROOM: Final = 8
 
 
@@ -53,7 +56,7 @@ def paint_bandwidth(
     painter.save()
     painter.setClipRect(plot)
     content = document.planes(view.visible, round(plot.width()))[Plane.PATH]
-    if isinstance(content, Bars):
+    if isinstance(content, Bars) and len(content) <= MOST_BARS:
         _exact(canvas, area, content, document, time, top)
     else:
         _folded(canvas, area, document, view, time, top)
@@ -130,15 +133,9 @@ def _exact(canvas: Canvas, area: QRectF, bars: Bars, document: Document, time: T
             line += [QPointF(line[-1].x(), area.bottom()), QPointF(left, area.bottom())]
         line += [QPointF(left, level), QPointF(right, level)]
     line.append(QPointF(line[-1].x(), area.bottom()))
-    _line(canvas, line)
-
-
-def _line(canvas: Canvas, points: list[QPointF]) -> None:
-    pen = QPen(colour(canvas.theme.ink))
-    pen.setWidthF(1)
-    canvas.painter.setPen(pen)
+    canvas.painter.setPen(colour(theme.ink))
     canvas.painter.setBrush(Qt.BrushStyle.NoBrush)
-    canvas.painter.drawPolyline(QPolygonF(points))
+    canvas.painter.drawPolyline(QPolygonF(line))
     canvas.begin()
 
 
@@ -151,37 +148,15 @@ def plane_columns(document: Document, view: ViewState, plane: Plane, width: int)
 def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, time: TimeScale, top: float) -> None:
     """Mean bandwidth of each column: the floor share of the planes that move memory is bytes over roof."""
     theme = canvas.theme
-    roof = document.basis.bandwidth_bytes_per_s or 0
-    per_share = roof / top * area.height()
+    share = (document.basis.bandwidth_bytes_per_s or 0) / top
     width = round(time.width)
-    level: F64 = np.full(width, area.bottom())
-    x = np.linspace(area.left(), area.right(), width + 1)
-    canvas.hatch(QRectF(area.left(), area.bottom() - per_share, area.width(), per_share), ROOF, 5)
-    for plane, letter in ((Plane.WEIGHTS, "W"), (Plane.KV_READS, "K"), (Plane.KV_APPENDS, "A")):
-        share = np.minimum(plane_columns(document, view, plane, width).floor, 1).astype(np.float64)
-        upper: F64 = np.asarray(level - share * per_share, np.float64)
-        if (upper < level).any():
-            fill = colour(mixed(theme.kinds[letter].fill, theme.panel, PALE))
-            canvas.painter.setBrush(fill)
-            canvas.painter.drawPolygon(_stairs(x, upper, level))
-        level = upper
-    # Only the levels, not the jumps between them: at this zoom the jumps would be a black thicket.
-    for column in range(width):
-        canvas.fill(
-            QRectF(float(x[column]), float(level[column]) - 0.5, float(x[column + 1] - x[column]), 1), theme.ink
-        )
-
-
-def _stairs(x: F64, upper: F64, lower: F64) -> QPolygonF:
-    """The area between two staircases over columns with edges ``x``."""
-    return _between(np.repeat(x, 2)[1:-1], np.repeat(upper, 2), np.repeat(lower, 2))
-
-
-def _between(x: F64, upper: F64, lower: F64) -> QPolygonF:
-    """The area between two lines over the same positions ``x``."""
-    there = zip(x.tolist(), upper.tolist(), strict=True)
-    back = zip(x[::-1].tolist(), lower[::-1].tolist(), strict=True)
-    return QPolygonF([QPointF(a, b) for a, b in [*there, *back]])
+    planes = ((Plane.WEIGHTS, "W"), (Plane.KV_READS, "K"), (Plane.KV_APPENDS, "A"))
+    moved = np.stack([plane_columns(document, view, plane, width).floor.astype(np.float64) for plane, _ in planes])
+    edges = np.cumsum(moved, axis=0) * share
+    fills: list[Fill] = [mixed(theme.kinds[letter].fill, theme.panel, PALE) for _, letter in planes]
+    line = edges[-1] + 1 / max(area.height(), 1)
+    roof = np.maximum(line, share)
+    paint_stack(canvas, area, np.vstack([edges, line, roof]), [*fills, theme.ink, Hatched(ROOF, 5)])
 
 
 def _value_at_playhead(
@@ -263,20 +238,8 @@ def paint_energy(
     _scale_labels(canvas, area, top)
     painter.save()
     painter.setClipRect(plot)
-    x = area.left() + np.arange(width + 1) * (area.width() / width)
-    lower = np.full(width + 1, area.bottom())
-    fills = [theme.kinds["W"].fill, theme.kinds["K"].fill, theme.kinds["C"].fill, None]
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    for row, fill in enumerate(fills):
-        upper = area.bottom() - np.append(0, stacked[row]) / top * area.height()
-        points = [
-            *zip(x.tolist(), upper.tolist(), strict=True),
-            *zip(x[::-1].tolist(), lower[::-1].tolist(), strict=True),
-        ]
-        painter.setBrush(QBrush(colour(fill)) if fill else hatch_brush(STATIC, theme, 5, scale))
-        painter.drawPolygon(QPolygonF([QPointF(a, b) for a, b in points]))
-        lower = upper
-    canvas.begin()
+    fills: list[Fill] = [theme.kinds[letter].fill for letter in "WKC"]
+    paint_stack(canvas, area, stacked / top, [*fills, Hatched(STATIC, 5)])
     names = (("weights", "W"), ("KV", "K"), ("compute", "C"), ("static", ""))
     for row, (name, letter) in enumerate(names):
         height = float(total[row, -1]) / top * area.height()

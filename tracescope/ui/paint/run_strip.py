@@ -6,12 +6,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QImage, QPainter
 
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
-from tracescope.ui.paint.canvas import CENTRE, Canvas, Style
+from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, layer
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
+from tracescope.ui.paint.folded import Fill, Hatched, paint_stack
 from tracescope.ui.paint.geometry import PAD, split
 from tracescope.ui.paint.hatch import INK
 from tracescope.ui.theme import Theme, mixed
@@ -91,18 +92,29 @@ def paint_run_strip(
     if not document.has_steps:
         return
     plot = plot_of(rect)
-    bars = step_bars(document, plot.width())
-    top_ms = nice_top(scale_top(bars) / 1e6)
+    floor = document.has_floor and "floor" in view.overlays
     _names(canvas, rect, document)
-    _axis(canvas, plot, top_ms)
-    painter.save()
-    painter.setClipRect(QRectF(plot.left(), rect.top(), plot.width(), rect.height()))
-    paint_steps(canvas, plot, bars, top_ms * 1e6, document.has_floor and "floor" in view.overlays)
-    painter.restore()
+    key = (rect.width(), rect.height(), scale, theme.name, floor)
+    strip = document.remembered("run strip", key, lambda: _strip(canvas, rect, document, floor))
+    painter.drawImage(QPointF(canvas.snap(rect.left()), canvas.snap(rect.top())), strip)
     _notes(canvas, plot, document, view.step)
     _numbers(canvas, plot, len(document.trace.steps), view.step)
     _current(canvas, plot, document, view)
     _results(canvas, rect, document, view)
+
+
+def _strip(canvas: Canvas, rect: QRectF, document: Document, floor: bool) -> QImage:
+    """The bars and their axis as an image: they are the same however the lanes below are zoomed."""
+
+    def paint(inner: Canvas) -> None:
+        plot = plot_of(QRectF(0, 0, rect.width(), rect.height()))
+        bars = step_bars(document, plot.width())
+        top_ms = nice_top(scale_top(bars) / 1e6)
+        _axis(inner, plot, top_ms)
+        inner.painter.setClipRect(QRectF(plot.left(), 0, plot.width(), rect.height()))
+        paint_steps(inner, plot, bars, top_ms * 1e6, floor)
+
+    return layer(canvas, rect, paint)
 
 
 def scale_top(bars: StepBars) -> float:
@@ -121,6 +133,9 @@ def paint_steps(canvas: Canvas, plot: QRectF, bars: StepBars, top_ns: float, flo
     separator = 1.0 if wide > _SEPARATOR_FROM else 0.0
     weights, memory = bars.weights * per_ns, (bars.weights + bars.kv) * per_ns
     took = np.minimum(np.maximum(bars.took, 0) * per_ns, plot.height())
+    if wide <= _SEPARATOR_FROM and floor:
+        _thin_steps(canvas, plot, x, weights, memory, took)
+        return
     if not floor:
         pale = mixed(theme.ink, theme.panel, 0.25)
         for i in range(len(took)):
@@ -138,6 +153,25 @@ def paint_steps(canvas: Canvas, plot: QRectF, bars: StepBars, top_ns: float, flo
         if weights[i] > 0:
             canvas.fill(QRectF(left, base - weights[i], solid, weights[i]), theme.kinds["W"].fill)
     _floor_lines(canvas, plot, x, memory, weights)
+
+
+def _thin_steps(canvas: Canvas, plot: QRectF, x: F64, weights: F64, memory: F64, took: F64) -> None:
+    """More steps than bars could be told apart: one column a pixel, and the floor as one line."""
+    at = plot.left() + np.arange(round(plot.width()))
+    column = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(took) - 1)
+    edges = np.stack([weights, np.maximum(memory, weights), np.maximum(took, memory)])[:, column] / plot.height()
+    fills: list[Fill] = [canvas.theme.kinds["W"].fill, canvas.theme.kinds["K"].fill, Hatched(INK, 4)]
+    paint_stack(canvas, plot, edges, fills)
+    known = np.flatnonzero(memory > 0)
+    points = [QPointF(float(x[i]), plot.bottom() - float(memory[i])) for i in known.tolist()]
+    if points:
+        points.append(QPointF(float(x[known[-1] + 1]), points[-1].y()))
+        canvas.polyline(points, canvas.theme.panel, 4)
+        canvas.polyline(points, canvas.theme.ink, 2)
+    some = weights[weights > 0]
+    if len(some):
+        y = plot.bottom() - float(np.median(some)) - 0.5
+        canvas.dashed(plot.left(), plot.right(), y, canvas.theme.ink, 5, 3)
 
 
 def _floor_lines(canvas: Canvas, plot: QRectF, x: F64, memory: F64, weights: F64) -> None:

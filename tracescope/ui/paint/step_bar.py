@@ -13,7 +13,7 @@ from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.bar_style import BarStyle, Marks
 from tracescope.ui.paint.bars import letter_tag, paint_bars
-from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
+from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline, layer
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import PAD, TimeScale, split, time_scale
@@ -44,28 +44,43 @@ def paint_step_bar(
     canvas.fill(rect, theme.panel)
     if view.step < 0:
         return
+    step = document.step_range(view.step)
+    parts = split(rect)
+    run = as_run_rect(rect)
+    time = time_scale(step, parts.plot)
+    _wedge(canvas, rect, run, time, view)
+    floor = "floor" in view.overlays
+    key = (view.step, rect.width(), scale, theme.name, floor)
+    still = document.remembered(
+        "step bar", key, lambda: layer(canvas, rect, lambda inner: _still(inner, rect.width(), document, view))
+    )
+    painter.drawImage(QPointF(canvas.snap(rect.left()), canvas.snap(rect.top())), still)
+    _visible_frame(canvas, run, time, view)
+    canvas.hline(rect.left(), rect.right(), rect.top(), theme.border)
+
+
+def _still(canvas: Canvas, width: float, document: Document, view: ViewState) -> None:
+    """All that depends on the step alone, so that zooming and panning within it need not draw it again."""
+    rect = QRectF(0, 0, width, HEIGHT)
     facts = step_facts(document, view.step)
     parts = split(rect)
-    step = document.step_range(view.step)
-    time = time_scale(step, parts.plot)
-    top = rect.top()
+    time = time_scale(document.step_range(view.step), parts.plot)
+    floor = "floor" in view.overlays
     _names(canvas, rect, document, view)
-    canvas.text(parts.plot.left(), top + 19, facts.setting, Style(11, 400, theme.text2))
-    bar = QRectF(parts.plot.left(), top + BAR_TOP, parts.plot.width(), BAR)
+    canvas.text(parts.plot.left(), 19, facts.setting, Style(11, 400, canvas.theme.text2))
+    bar = QRectF(parts.plot.left(), BAR_TOP, parts.plot.width(), BAR)
     run = as_run_rect(rect)
-    _wedge(canvas, rect, run, time, view)
+    painter = canvas.painter
     painter.save()
     painter.setClipRect(parts.plot.adjusted(0, 0, 1, 0))
     paint_floor_bar(canvas, bar, facts, title_px=12)
-    paint_as_run(canvas, run, document, view.step, floor="floor" in view.overlays)
+    paint_as_run(canvas, run, document, view.step, floor=floor)
     _layer_numbers(canvas, run, time, document, view)
-    if "floor" in view.overlays:
+    if floor:
         paint_floor_line(canvas, bar, run.bottom() + 2, facts, gap_px=15)
     painter.restore()
-    _visible_frame(canvas, run, time, view)
     _results(canvas, parts.right, bar, run, facts)
-    canvas.vline(parts.plot.left(), bar.top(), run.bottom(), theme.border)
-    canvas.hline(rect.left(), rect.right(), rect.top(), theme.border)
+    canvas.vline(parts.plot.left(), bar.top(), run.bottom(), canvas.theme.border)
 
 
 def _names(canvas: Canvas, rect: QRectF, document: Document, view: ViewState) -> None:

@@ -1,0 +1,156 @@
+"""Opening a native file to its first frame, and frames while zooming and panning it, beside a bare blit.
+
+``python -m tests.bench frames`` (or ``python tests/bench/bench_frames.py [EVENTS]``) prints the table. Everything is
+drawn offscreen into an image of 1600x900; a frame is a new visible range and a full repaint.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import numpy as np
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QGuiApplication, QImage, QPainter
+
+from tracescope.core.model import Workload
+from tracescope.core.timerange import TimeRange
+from tracescope.load import open_trace, save_trace
+from tracescope.models import load_hardware, load_model, make_basis
+from tracescope.synth.decode import synthesize
+from tracescope.ui.document import Document
+from tracescope.ui.fonts import register_fonts
+from tracescope.ui.paint.counters import paint_bandwidth, paint_energy
+from tracescope.ui.paint.geometry import LARGE, sizes_for
+from tracescope.ui.paint.lanes import paint_lanes
+from tracescope.ui.paint.run_strip import paint_run_strip
+from tracescope.ui.paint.step_bar import paint_step_bar
+from tracescope.ui.paint.time_axis import paint_time_axis
+from tracescope.ui.theme import LIGHT
+from tracescope.ui.view_state import ViewState
+
+WIDTH: Final = 1600
+HEIGHT: Final = 900
+OPS_PER_STEP: Final = 326
+
+
+def views(document: Document, count: int) -> list[ViewState]:
+    """A path through the zooms: from the whole trace to one microsecond and back, panning at every zoom."""
+    whole = document.whole_range
+    rng = np.random.default_rng(1)
+    view = document.initial_view().with_(overlays=frozenset({"path", "floor", "energy"}))
+    found = []
+    for share in np.linspace(0, 1, count // 2).tolist() + np.linspace(1, 0, count // 2).tolist():
+        duration = max(1000, round(whole.duration * (1000 / whole.duration) ** share))
+        start = whole.start + int(rng.integers(0, max(1, whole.duration - duration + 1)))
+        visible = TimeRange(start, start + duration)
+        found.append(view.with_(visible=visible, step=document.step_of_time(start + duration // 2), layer=-1))
+    return found
+
+
+def timed(frame: Callable[[int], None], count: int) -> np.ndarray:
+    """Milliseconds of each of ``count`` calls."""
+    taken = np.zeros(count)
+    for i in range(count):
+        begin = time.perf_counter()
+        frame(i)
+        taken[i] = (time.perf_counter() - begin) * 1e3
+    return taken
+
+
+def blit_frames(count: int) -> np.ndarray:
+    """The floor of any folded view: 64 rows of labels through a lookup table, one scaled blit."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 200, (64, WIDTH + count)).astype(np.uint8)
+    palette = rng.integers(0, 2**24, 256).astype(np.uint32) | np.uint32(0xFF000000)
+    target = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
+
+    def frame(i: int) -> None:
+        pixels = np.ascontiguousarray(palette[labels[:, i : i + WIDTH]])
+        source = QImage(pixels.tobytes(), WIDTH, 64, WIDTH * 4, QImage.Format.Format_RGB32)
+        painter = QPainter(target)
+        painter.drawImage(target.rect(), source)
+        painter.end()
+
+    return timed(frame, count)
+
+
+def lanes_frame(document: Document, view: ViewState, target: QImage) -> None:
+    """The timeline alone."""
+    painter = QPainter(target)
+    paint_lanes(painter, QRectF(0, 0, WIDTH, HEIGHT), document, view, LIGHT, 1, sizes=LARGE)
+    painter.end()
+
+
+def centre_frame(document: Document, view: ViewState, target: QImage) -> None:
+    """Everything the middle of a window of this size shows."""
+    sizes = sizes_for(WIDTH, HEIGHT)
+    painter = QPainter(target)
+    y = 0.0
+    for paint, height in (
+        (paint_run_strip, sizes.run_strip), (paint_step_bar, sizes.step_bar), (paint_time_axis, sizes.axis),
+    ):  # fmt: skip
+        paint(painter, QRectF(0, y, WIDTH, height), document, view, LIGHT, 1)
+        y += height
+    lanes = HEIGHT - y - 2 * sizes.counter
+    paint_lanes(painter, QRectF(0, y, WIDTH, lanes), document, view, LIGHT, 1, sizes=sizes)
+    y += lanes
+    for paint in (paint_bandwidth, paint_energy):
+        paint(painter, QRectF(0, y, WIDTH, sizes.counter), document, view, LIGHT, 1)
+        y += sizes.counter
+    painter.end()
+
+
+def row(name: str, taken: np.ndarray, floor: float) -> None:
+    """One line of the table."""
+    p50, p95 = np.percentile(taken, [50, 95])
+    print(f"{name:34} {p50:8.2f} {p95:8.2f} {taken.max():8.2f} {p95 / floor:8.1f}")
+
+
+def main(events: int = 1_000_000) -> None:
+    """Synthesise, save, open and draw."""
+    application = QGuiApplication.instance() or QGuiApplication(["bench"])
+    register_fonts()
+    basis = make_basis(load_hardware("h100-sxm"))
+    steps = max(2, events // OPS_PER_STEP)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.tscope.h5"
+        trace = synthesize(
+            load_model("llama-3-8b"), basis, Workload(16, 4096), steps=steps, profile="realistic", seed=0
+        )
+        begin = time.perf_counter()
+        save_trace(path, trace)
+        saved = time.perf_counter() - begin
+        begin = time.perf_counter()
+        opened = open_trace(path)
+        read = time.perf_counter() - begin
+    document = Document(opened.trace, opened.basis, path, opened.pyramid)
+    target = QImage(WIDTH, HEIGHT, QImage.Format.Format_RGB32)
+    begin = time.perf_counter()
+    view = document.initial_view().with_(overlays=frozenset({"path", "floor", "energy"}))
+    viewed = time.perf_counter() - begin
+    centre_frame(document, view, target)
+    first = time.perf_counter() - begin
+    stored = document.pyramid.nbytes / len(document.trace.events)
+    print(f"{len(document.trace.events):,} events in {steps:,} steps, pyramid {stored:.2f} B an event")
+    print(f"save {saved:.2f} s, read {read:.3f} s, first view {viewed:.3f} s, first frame done {first:.3f} s")
+    begin = time.perf_counter()
+    shown = views(document, 160)
+    floor = float(np.percentile(blit_frames(200)[20:], 95))
+    print(f"{'ms a frame':34} {'p50':>8} {'p95':>8} {'worst':>8} {'x blit':>8}")
+    row("bare blit (64 rows)", blit_frames(200)[20:], floor)
+    for name, frame in (("lanes alone", lanes_frame), ("whole centre", centre_frame)):
+        for v in shown[:4]:
+            frame(document, v, target)
+        document._views.clear()
+        row(name, timed(lambda i, f=frame: f(document, shown[i], target), len(shown)), floor)
+    del application
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
