@@ -35,7 +35,10 @@ class FloorBar(QWidget):
         return QSize(400, 26)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
         frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         preview = self._preview
         if preview is None or not preview.weight_ns or preview.kv_ns is None:

@@ -43,7 +43,10 @@ class TraceRow(QAbstractButton):
         return QSize(300, 50)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
         t = self._theme
         area = QRectF(self.rect())
         if self.underMouse() and self.isEnabled():

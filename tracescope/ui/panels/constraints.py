@@ -99,8 +99,11 @@ class ConstraintsView(QWidget):
         return QSize(300, 3 * 42 + lines * _LINE + 10)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(Canvas(painter, self.theme, self.devicePixelRatioF()))
+
+    def _paint(self, canvas: Canvas) -> None:
         t = self.theme
-        canvas = Canvas(QPainter(self), t, self.devicePixelRatioF())
         canvas.begin()
         canvas.fill(QRectF(self.rect()), t.panel)
         shown = self._shown

@@ -59,16 +59,16 @@ def height_of(blocks: tuple[Block, ...]) -> int:
 
 def blocks_of(shown: Inspection, *, energy: bool) -> tuple[Block, ...]:
     """The blocks of an inspection; ``energy``: whether the energy overlay is on."""
-    blocks = [Block(56, lambda c, r: _head(c, r, shown)), Block(44, lambda c, r: _figures(c, r, shown))]
+    blocks = [Block(56, lambda c, r: _head(c, r, shown)), Block(42, lambda c, r: _figures(c, r, shown))]
     if shown.share is not None:
         blocks.append(Block(34, lambda c, r: _bar(c, r, shown)))
-    blocks.append(Block(36 + _ROW * len(shown.rows), lambda c, r: _arithmetic(c, r, shown)))
+    blocks.append(Block(34 + _ROW * len(shown.rows), lambda c, r: _arithmetic(c, r, shown)))
     if energy and shown.energy is not None:
-        blocks.append(Block(88, lambda c, r: _energy(c, r, shown)))
+        blocks.append(Block(84, lambda c, r: _energy(c, r, shown)))
     if shown.waits:
-        blocks.append(Block(36 + 20 * len(shown.waits), lambda c, r: _waits(c, r, shown)))
+        blocks.append(Block(34 + 20 * len(shown.waits), lambda c, r: _waits(c, r, shown)))
     if shown.twins is not None and len(shown.twins.layers) > 1:
-        blocks.append(Block(112, lambda c, r: _twins(c, r, shown)))
+        blocks.append(Block(106, lambda c, r: _twins(c, r, shown)))
     if shown.details:
         blocks.append(Block(28, lambda c, r: _section(c, r, "Recorded", "")))
     return tuple(blocks)
@@ -219,7 +219,7 @@ def _twins(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     kind = t.kinds[letter]
     count = len(twins.layers)
     largest = max(int(twins.exposed_ns.max()), int(twins.floor_ns.max()), 1)
-    plot = QRectF(area.left(), area.top() + 42, area.width(), 50)
+    plot = QRectF(area.left(), area.top() + 42, area.width(), 46)
     pitch = plot.width() / count
     hits: Hits = []
     for i in range(count):

@@ -42,7 +42,10 @@ class InspectorView(QWidget):
         return QSize(300, height_of(self._blocks))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        canvas = Canvas(QPainter(self), self.theme, self.devicePixelRatioF())
+        with QPainter(self) as painter:
+            self._paint(Canvas(painter, self.theme, self.devicePixelRatioF()))
+
+    def _paint(self, canvas: Canvas) -> None:
         canvas.begin()
         canvas.fill(QRectF(self.rect()), self.theme.panel)
         top = 0.0

@@ -50,8 +50,11 @@ class WhereTheGapGoes(QWidget):
         return QSize(330, 190)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(Canvas(painter, self._theme, self.devicePixelRatioF()))
+
+    def _paint(self, canvas: Canvas) -> None:
         t = self._theme
-        canvas = Canvas(QPainter(self), t, self.devicePixelRatioF())
         canvas.begin()
         canvas.fill(QRectF(self.rect()), t.panel)
         canvas.vline(0.5, 0, self.height(), t.border)

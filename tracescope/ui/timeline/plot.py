@@ -204,12 +204,13 @@ class TimePlot(QWidget):
     # Qt ----------------------------------------------------------------------------------------------------------
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
         opened = self._opened()
-        if opened is None:
-            Canvas(painter, self.theme, self.devicePixelRatioF()).fill(QRectF(self.rect()), self.theme.panel)
-            return
-        self.paint(painter, *opened)
+        # Ended in any case: a painter that outlives a bug in painting takes the whole window down with it.
+        with QPainter(self) as painter:
+            if opened is None:
+                Canvas(painter, self.theme, self.devicePixelRatioF()).fill(QRectF(self.rect()), self.theme.panel)
+            else:
+                self.paint(painter, *opened)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         opened = self._opened()

@@ -50,12 +50,13 @@ class RunStripView(QWidget):
         self._session.glide(moves.shown(document, view.with_(step=first), visible))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
         document, view = self._session.document, self._session.view
-        if document is None or view is None or not document.has_steps:
-            Canvas(painter, self.theme, self.devicePixelRatioF()).fill(QRectF(self.rect()), self.theme.panel)
-            return
-        paint_run_strip(painter, QRectF(self.rect()), document, view, self.theme, self.devicePixelRatioF())
+        area, ratio = QRectF(self.rect()), self.devicePixelRatioF()
+        with QPainter(self) as painter:
+            if document is None or view is None or not document.has_steps:
+                Canvas(painter, self.theme, ratio).fill(area, self.theme.panel)
+            else:
+                paint_run_strip(painter, area, document, view, self.theme, ratio)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         document, view = self._session.document, self._session.view

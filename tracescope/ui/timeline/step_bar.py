@@ -78,12 +78,13 @@ class StepBarView(QWidget):
         return None if document is None or view is None or view.step < 0 else (document, view)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
         opened = self._opened()
-        if opened is None:
-            Canvas(painter, self.theme, self.devicePixelRatioF()).fill(QRectF(self.rect()), self.theme.panel)
-            return
-        paint_step_bar(painter, QRectF(self.rect()), *opened, self.theme, self.devicePixelRatioF())
+        area, ratio = QRectF(self.rect()), self.devicePixelRatioF()
+        with QPainter(self) as painter:
+            if opened is None:
+                Canvas(painter, self.theme, ratio).fill(area, self.theme.panel)
+            else:
+                paint_step_bar(painter, area, *opened, self.theme, ratio)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         opened = self._opened()
