@@ -77,6 +77,21 @@ WEIGHT_DTYPES: Final[dict[str, WeightDtype]] = {
         WeightDtype("q4_k", 4, 128, 256),
         WeightDtype("q5_k", 5, 128, 256),
         WeightDtype("q6_k", 6, 144, 256),
+        WeightDtype("q2_k", 2, 160, 256),
+        WeightDtype("q3_k", 3, 112, 256),
+        WeightDtype("q8_1", 8, 32, 32),
+        WeightDtype("q8_k", 8, 288, 256),
+        WeightDtype("iq1_s", 1, 144, 256),
+        WeightDtype("iq1_m", 1, 192, 256),
+        WeightDtype("iq2_xxs", 2, 16, 256),
+        WeightDtype("iq2_xs", 2, 80, 256),
+        WeightDtype("iq2_s", 2, 144, 256),
+        WeightDtype("iq3_xxs", 3, 16, 256),
+        WeightDtype("iq3_s", 3, 112, 256),
+        WeightDtype("iq4_nl", 4, 16, 32),
+        WeightDtype("iq4_xs", 4, 64, 256),
+        WeightDtype("tq1_0", 1, 176, 256),
+        WeightDtype("tq2_0", 2, 16, 256),
     )
 }
 """Formats with a name of their own; the grouped integer formats below follow a pattern."""

@@ -87,6 +87,15 @@ class RawTrace:
     has_absolute_clock: bool = False
     base_time_ns: int = 0
     """``baseTimeNanoseconds`` of the file: absolute wall-clock time of its 0; not added to ``start``."""
+    full_names: tuple[str, ...] = ()
+    """What each of ``names`` is short for, where the file has both (kernels); empty: ``names`` are all there is."""
+    notes: tuple[str, ...] = ()
+    """Sentences about the whole file that its reader wants shown."""
+
+    @property
+    def telling_names(self) -> tuple[str, ...]:
+        """The names that kernels are classified by: the fullest text the file has."""
+        return self.full_names or self.names
 
     def category_code(self, name: str) -> int:
         """The code of a source category, -1 where the file does not use it."""

@@ -1,7 +1,8 @@
 """Everything the arithmetic says about one decode step: bytes, floors, capacity, energy, verdict, in one object."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 
 from tracescope.core import units
 from tracescope.core.arithmetic import (
@@ -79,14 +80,39 @@ class StepFloor:
 
 def step_floor(model: ModelSpec, workload: Workload, basis: Basis) -> StepFloor:
     """Compute every number of one step; nothing is looked up that the arguments do not give."""
+    fitting = capacity(model, basis.hardware, workload) if basis.hardware else None
+    cross = crossovers(model, workload, basis, fitting)
+    floor = assemble_floor(
+        model,
+        workload,
+        basis,
+        step_totals(model, workload),
+        ops_total_s(model, workload, basis),
+        fitting=fitting,
+        verdict=verdict(model, workload, basis, fitting),
+        cross=cross,
+        dependence=dependence_cost(model, workload, basis),
+    )
+    return replace(floor, moves=moves(model, workload, basis, fitting, cross))
+
+
+def assemble_floor(
+    model: ModelSpec,
+    workload: Workload,
+    basis: Basis,
+    total: StepTotals,
+    ops_s: float | None,
+    *,
+    fitting: Capacity | None,
+    verdict: Verdict | None,
+    cross: Crossovers,
+    dependence: DependenceCost | None,
+) -> StepFloor:
+    """Everything else about a step whose totals, op floor, capacity and verdict are worked out; without ``moves``."""
     ranks = workload.tensor_parallel
-    total = step_totals(model, workload)
     bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
     memory_s = total.memory_bytes / bandwidth if bandwidth else None
     compute_s = total.flops / peak if peak else None
-    counted = counted_ops(model, workload)
-    ops_s = ops_total_s(model, workload, basis)
-    fitting = capacity(model, basis.hardware, workload) if basis.hardware else None
     spent = split = None
     notes = list(basis.notes)
     if basis.energy is not None and ops_s is not None:
@@ -107,13 +133,12 @@ def step_floor(model: ModelSpec, workload: Workload, basis: Basis) -> StepFloor:
     if model.max_positions is not None and workload.context >= model.max_positions:
         notes.append(f"the context is past the model's {model.max_positions:,} positions")
     notes += _memory_notes(model, workload, basis)
-    cross = crossovers(model, workload, basis, fitting)
     return StepFloor(
         model=model,
         workload=workload,
         basis=basis,
         totals=total,
-        ops=sum(n for _, n in counted),
+        ops=op_count(model, ranks),
         scale_bytes=scale_bytes(model, ranks, workload.batch),
         stored_bytes=stored_bytes(model, ranks),
         kv_bytes_per_token=kv_bytes_per_token(model, ranks),
@@ -125,13 +150,18 @@ def step_floor(model: ModelSpec, workload: Workload, basis: Basis) -> StepFloor:
         energy=spent,
         energy_split=split,
         capacity=fitting,
-        verdict=verdict(model, workload, basis, fitting),
+        verdict=verdict,
         crossovers=cross,
         notes=tuple(notes),
-        moves=moves(model, workload, basis, fitting, cross),
-        dependence=dependence_cost(model, workload, basis),
+        dependence=dependence,
         distinct_experts=None if model.experts is None else distinct_of(model.experts, workload.batch),
     )
+
+
+@lru_cache(maxsize=256)
+def op_count(model: ModelSpec, ranks: int = 1) -> int:
+    """How many ops one step has; neither batch nor context changes it."""
+    return sum(n for _, n in counted_ops(model, Workload(tensor_parallel=ranks)))
 
 
 def _memory_notes(model: ModelSpec, workload: Workload, basis: Basis) -> list[str]:

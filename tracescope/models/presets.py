@@ -1,18 +1,26 @@
-"""Models: the built-in ones by name, any config.json or a directory that holds one by path."""
+"""Models: the built-in ones by name; any config.json, GGUF file or directory with tensors by path."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from tracescope.core.dtypes import kv_dtype, weight_dtype
+from tracescope.core.dtypes import LATENT_KV, kv_dtype, weight_dtype
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec
 from tracescope.models.config import read_config, spec_from_config
+from tracescope.models.gguf import SUFFIX as GGUF
+from tracescope.models.gguf import read_gguf
+from tracescope.models.safetensors import SUFFIX as SAFETENSORS
+from tracescope.models.safetensors import read_headers, shards
+from tracescope.models.tensors import with_tensors
+
+_LATER_PART: Final = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +64,30 @@ def _preset(name: str, config: Mapping[str, Any]) -> ModelPreset:
 def load_model(
     name_or_path: str, *, weights: str | None = None, lm_head: str | None = None, kv: str | None = None
 ) -> ModelSpec:
-    """A built-in model by name, a config.json by path, or a directory that holds one.
+    """A built-in model by name; a config.json, a GGUF file, or a directory that holds either, by path.
 
-    ``weights``, ``lm_head`` and ``kv`` replace the dtypes that the config gives. Raises TraceError where the name is
-    unknown, the file is no config, or its structure is not modelled.
+    Where the tensors themselves are there (``*.safetensors``, GGUF), their headers give the bytes and the shapes only
+    the FLOPs. ``weights``, ``lm_head`` and ``kv`` replace the dtypes that the config gives; the first two give up the
+    tensors' own sizes. Raises TraceError where the name is unknown, the file is no config, or its structure is not
+    modelled.
     """
     spec = _find(name_or_path)
     if weights is not None:
-        spec = replace(spec, weights=weight_dtype(weights).name)
+        spec = replace(spec, weights=weight_dtype(weights).name, tensors=None)
     if lm_head is not None:
-        spec = replace(spec, lm_head=weight_dtype(lm_head).name)
-    return spec if kv is None else replace(spec, kv=kv_dtype(kv).name)
+        spec = replace(spec, lm_head=weight_dtype(lm_head).name, tensors=None)
+    if kv is None:
+        return spec
+    if kv_dtype(kv).name == LATENT_KV and spec.latent is None:
+        raise TraceError(f"KV dtype '{kv}' is one of latent attention, which {spec.name} does not have")
+    return replace(spec, kv=kv_dtype(kv).name)
 
 
 def _find(name_or_path: str) -> ModelSpec:
     for preset in model_presets():
         if preset.name == name_or_path:
             if preset.spec is None:
-                raise TraceError(preset.refusal, action="Dense decoders with full attention can be counted.")
+                raise TraceError(preset.refusal)
             return preset.spec
     path = Path(name_or_path)
     try:
@@ -81,12 +95,37 @@ def _find(name_or_path: str) -> ModelSpec:
     except (OSError, ValueError):
         is_folder = exists = False
     if is_folder:
-        path /= "config.json"
-        if not path.is_file():
-            raise TraceError(f"{name_or_path}: the directory holds no config.json")
-    elif not exists and path.suffix != ".json":
+        return _from_folder(path)
+    if not exists and path.suffix not in (".json", GGUF, SAFETENSORS):
         raise TraceError(
             f"no model is called '{name_or_path}'",
             action="Known: " + " ".join(preset.name for preset in model_presets()) + "; or give a config.json.",
         )
+    if path.suffix == GGUF:
+        return _from_gguf(path)
+    if path.suffix == SAFETENSORS:
+        return with_tensors(read_config(_config_beside(path.parent)), read_headers((path,)), str(path))
     return read_config(path)
+
+
+def _config_beside(folder: Path) -> Path:
+    path = folder / "config.json"
+    if not path.is_file():
+        raise TraceError(f"{folder}: the directory holds no config.json", action="A GGUF file needs none.")
+    return path
+
+
+def _from_folder(folder: Path) -> ModelSpec:
+    """The model in ``folder``: its config with the sizes of its shards, or the one GGUF model it holds."""
+    first = [path for path in sorted(folder.glob(f"*{GGUF}")) if not _LATER_PART.search(path.name)]
+    if not (folder / "config.json").exists() and len(first) == 1:
+        return _from_gguf(first[0])
+    spec = read_config(_config_beside(folder))
+    files = shards(folder)
+    return with_tensors(spec, read_headers(files), str(folder)) if files else spec
+
+
+def _from_gguf(path: Path) -> ModelSpec:
+    config, tensors, title = read_gguf(path)
+    spec = spec_from_config(config, name=path.stem, file=str(path))
+    return with_tensors(replace(spec, title=title or path.stem), tensors, str(path))
