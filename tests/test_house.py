@@ -13,7 +13,7 @@ NAMES = [str(m.relative_to(ROOT)) for m in MODULES]
 
 ONLY_IN = {
     "h5py": ("tracescope/io/native.py", "tracescope/io/gate.py", "tracescope/io/save.py", "tracescope/io/hdf5.py"),
-    "sqlite3": ("tracescope/io/nsys.py",),
+    "sqlite3": ("tracescope/io/nsys/database.py",),
     "json": (),
 }
 """Modules that may import a library; msgspec is the one JSON library of the project."""

@@ -308,7 +308,7 @@ def _meta(
     # The header's ids need not be those of the rows: a header with one device names every device of the file.
     only = raw.devices[0].name if len(raw.devices) == 1 else ""
     shown = "its steps are shown as they were marked" if len(steps) else "this is a plain timeline"
-    notes = () if steps.decode.any() else (f"no decode step was recognised: {shown}",)
+    notes = raw.notes if steps.decode.any() else (*raw.notes, f"no decode step was recognised: {shown}")
     return TraceMeta(
         created_by=f"tracescope {__version__}",
         source=raw.source,

@@ -24,7 +24,9 @@ class Place(IntEnum):
 
 
 DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "concurrent_kernel"})
-ANNOTATION_CATEGORIES = frozenset({"user_annotation", "gpu_user_annotation", "trace", "cuda_sync", "cuda_event"})
+ANNOTATION_CATEGORIES = frozenset(
+    {"user_annotation", "gpu_user_annotation", "trace", "cuda_sync", "cuda_event", "nvtx"}
+)
 OPERATOR_CATEGORIES = frozenset({"cpu_op", "operator"})
 PYTHON_CATEGORIES = frozenset({"python_function", "python"})
 

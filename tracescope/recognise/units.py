@@ -78,7 +78,7 @@ def device_units(raw: RawTrace, plan: TrackPlan, launches: Launches) -> Units:
     e = raw.events
     row = np.flatnonzero(plan.at(Place.DEVICE))
     row = row[np.argsort(e.start[row], kind="stable")]
-    family_of_name, roles_of_name = classify(raw.names, e.name[row], KERNEL_RULES)
+    family_of_name, roles_of_name = classify(raw.telling_names, e.name[row], KERNEL_RULES)
     family = family_of_name[e.name[row]]
     roles = roles_of_name[e.name[row]]
     leaf = np.array([n in GEMM_LEAVES or is_attention(n) or is_shaped(n) for n in raw.names] or [False])

@@ -1,0 +1,1 @@
+"""Reads SQLite exports of NVIDIA Nsight Systems."""

@@ -1,0 +1,76 @@
+"""Which track a row belongs to: a stream of a GPU, or a thread of a process."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from tracescope.core.raw import RawTrack
+from tracescope.io.nsys.database import MISSING
+from tracescope.io.nsys.schema import MASK_24, Head
+
+DEVICE: Final = 0
+HOST: Final = 1
+"""First element of a track's key: (DEVICE, device, stream, globalPid, context) or (HOST, globalTid)."""
+
+NO_PROCESS: Final = "(no process)"
+NO_THREAD: Final = "(no thread)"
+NO_STREAM: Final = frozenset({MISSING, -1, 0xFFFF_FFFF})
+
+
+def process_of(global_id: int) -> int:
+    """The process id inside a globalPid or globalTid (bits 24 to 47)."""
+    return global_id >> 24 & MASK_24
+
+
+def make_tracks(keys: Iterable[tuple[int, ...]], head: Head) -> tuple[RawTrack, ...]:
+    """The tracks of ``keys``, in their order. Streams of one number on one GPU differ by process and context."""
+    keys = list(keys)
+    streams = Counter((gpu_of(key, head), key[2]) for key in keys if key[0] == DEVICE)
+    return tuple(
+        _stream(key, head, shared=streams[gpu_of(key, head), key[2]] > 1) if key[0] == DEVICE else _thread(key, head)
+        for key in keys
+    )
+
+
+def gpu_of(key: tuple[int, ...], head: Head) -> int:
+    """The GPU's id in the file, -1 where the row names none. A process may number the GPUs it sees in its own way."""
+    _, device, _, global_pid, _ = key
+    if device < 0 or device > 1 << 20:
+        return -1
+    return head.gpu_of.get((process_of(global_pid), device), device) if global_pid != MISSING else device
+
+
+def _stream(key: tuple[int, ...], head: Head, *, shared: bool) -> RawTrack:
+    _, _, stream, global_pid, context = key
+    gpu = gpu_of(key, head)
+    name = next((d.name for d in head.devices if d.device == gpu), "")
+    tid = "(no stream)" if stream in NO_STREAM else str(stream)
+    if shared:
+        process = f"process {process_of(global_pid)}" if global_pid != MISSING else ""
+        which = [process] if process else []
+        which += [f"context {context}"] if context != MISSING else []
+        tid += f" ({', '.join(which)})" if which else ""
+    process = "GPU" if gpu < 0 else f"GPU {gpu}"
+    return RawTrack(
+        pid=str(gpu) if gpu >= 0 else NO_PROCESS,
+        tid=tid,
+        process=f"{process} · {name}" if name else process,
+        thread=tid if stream in NO_STREAM else f"stream {tid}",
+        is_device=True,
+        device=gpu,
+    )
+
+
+def _thread(key: tuple[int, ...], head: Head) -> RawTrack:
+    global_tid = key[1]
+    if global_tid == MISSING:
+        return RawTrack(pid=NO_PROCESS, tid=NO_THREAD)
+    process, thread = process_of(global_tid), global_tid & MASK_24
+    name = head.processes.get(global_tid - thread, "")
+    label = head.threads.get(global_tid, "")
+    return RawTrack(
+        pid=str(process),
+        tid=str(thread),
+        process=f"{name} ({process})" if name else f"process {process}",
+        thread=f"{label} ({thread})" if label else f"thread {thread}",
+    )
