@@ -19,10 +19,10 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 
 from tracescope.core.model import Workload
-from tracescope.core.timerange import TimeRange
 from tracescope.load import open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
+from tracescope.ui import moves
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import register_fonts
 from tracescope.ui.paint.counters import paint_bandwidth, paint_energy
@@ -39,17 +39,25 @@ HEIGHT: Final = 900
 OPS_PER_STEP: Final = 326
 
 
-def views(document: Document, count: int) -> list[ViewState]:
-    """A path through the zooms: from the whole trace to one microsecond and back, panning at every zoom."""
-    whole = document.whole_range
+def views(document: Document) -> list[ViewState]:
+    """A walk as a hand makes it: zoom in by a fifth a frame to one microsecond, pan at many zooms, zoom out again."""
     rng = np.random.default_rng(1)
-    view = document.initial_view().with_(overlays=frozenset({"path", "floor", "energy"}))
-    found = []
-    for share in np.linspace(0, 1, count // 2).tolist() + np.linspace(1, 0, count // 2).tolist():
-        duration = max(1000, round(whole.duration * (1000 / whole.duration) ** share))
-        start = whole.start + int(rng.integers(0, max(1, whole.duration - duration + 1)))
-        visible = TimeRange(start, start + duration)
-        found.append(view.with_(visible=visible, step=document.step_of_time(start + duration // 2), layer=-1))
+    view = moves.shown(document, document.initial_view(), document.whole_range)
+    view = view.with_(overlays=frozenset({"path", "floor", "energy"}))
+    found = [view]
+    for factor in (1 / 1.2, 1.2):
+        while view.visible.duration > 1000 or factor > 1:
+            span = view.visible
+            anchor = span.start + int(rng.integers(span.duration // 3, span.duration // 3 * 2 + 1))
+            view = moves.shown(document, view, span.zoomed_about(anchor, factor))
+            found.append(view)
+            if len(found) % 8 == 0:
+                for _ in range(4):
+                    delta = round(view.visible.duration * float(rng.uniform(-0.3, 0.3)))
+                    view = moves.shown(document, view, view.visible.panned(delta))
+                    found.append(view)
+            if view.visible.duration >= document.whole_range.duration:
+                break
     return found
 
 
@@ -140,7 +148,7 @@ def main(events: int = 1_000_000) -> None:
     print(f"{len(document.trace.events):,} events in {steps:,} steps, pyramid {stored:.2f} B an event")
     print(f"save {saved:.2f} s, read {read:.3f} s, first view {viewed:.3f} s, first frame done {first:.3f} s")
     begin = time.perf_counter()
-    shown = views(document, 160)
+    shown = views(document)
     floor = float(np.percentile(blit_frames(200)[20:], 95))
     print(f"{'ms a frame':34} {'p50':>8} {'p95':>8} {'worst':>8} {'x blit':>8}")
     row("bare blit (64 rows)", blit_frames(200)[20:], floor)

@@ -170,3 +170,29 @@ def test_picking_in_a_plane_and_the_nearest_outside_the_view() -> None:
     before = nearest_in_plane(trace, members, Plane.KV_READS, 5000, forward=False, within=whole)
     assert (after, before) == (57, 7)
     assert nearest_in_plane(trace, members, Plane.KV_APPENDS, 0, forward=True, within=whole) == -1
+
+
+def test_sparse_planes_are_exact_while_the_others_are_folded() -> None:
+    made = [Made(i * 100, 90, Category.KV_APPEND if i % 40 == 7 else Category.WEIGHT_READ) for i in range(8000)]
+    scene = scene_of(make_trace(made))
+    assert scene.pyramid.members_of(Plane.KV_APPENDS) is not None
+    assert scene.pyramid.members_of(Plane.WEIGHTS) is None
+    visible = TimeRange(60_745, 790_000)
+    planes = planes_in_sight(scene, visible, 500)
+    appends = planes[Plane.KV_APPENDS]
+    assert isinstance(planes[Plane.PATH], Columns)
+    assert isinstance(planes[Plane.WEIGHTS], Columns)
+    assert isinstance(appends, Bars)
+    wanted = [i for i in range(8000) if i % 40 == 7 and i * 100 + 90 > visible.start and i * 100 < visible.end]
+    assert appends.event.tolist() == wanted
+    assert int(appends.start[0]) < visible.start
+
+
+def test_between_single_events_and_levels_nothing_is_gathered_whole(scene: Scene) -> None:
+    whole = TimeRange(*scene.trace.span)
+    for share in (0.5, 0.3, 0.2, 0.15):
+        part = TimeRange(whole.start, whole.start + round(whole.duration * share))
+        content = planes_in_sight(scene, part, 1000)[Plane.PATH]
+        count = ids_in_sight(scene.trace, np.array([0]), part, np.inf)
+        assert count is not None
+        assert isinstance(content, Columns) == (len(count) > 1250)

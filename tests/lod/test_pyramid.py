@@ -138,3 +138,13 @@ def test_size_stays_near_four_bytes_an_event() -> None:
         if r == lane
     )
     assert Fraction(fine + coarse, len(trace.events)) <= Fraction(4)
+
+
+def test_a_pyramid_of_another_trace_does_not_fit(trace: Trace, pyramid: Pyramid) -> None:
+    assert pyramid.fits(trace)
+    assert Pyramid.from_arrays(pyramid.to_arrays()).fits(trace)
+    assert not pyramid.fits(random_stream(9000))
+    wrong = dict(pyramid.to_arrays())
+    assert len(wrong["members"])
+    wrong["members"] = wrong["members"] + np.uint32(len(trace.events))
+    assert not Pyramid.from_arrays(wrong).fits(trace)

@@ -1,5 +1,6 @@
 """What of a row is in sight: its events as exact bars where they are few, else their shares per pixel column."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracescope.core.category import KINDS
-from tracescope.core.columns import I64, U8, Bool
+from tracescope.core.columns import I64, U8, U32, Bool
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Trace
 from tracescope.lod.busy import busy_before
@@ -28,6 +29,10 @@ F32 = NDArray[np.float32]
 _KINDS: Final = len(KINDS)
 BARS_PER_PX: Final = 1.25
 """Up to this many events a pixel they are drawn one by one."""
+FEW_LANES: Final = 32
+"""Up to this many lanes one search each is faster than one search over all of them at once."""
+MOST_PX_PER_BIN: Final = 4
+"""The finest level may be spread over this many pixels: between it and single events there is nothing sharper."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -89,6 +94,11 @@ def visible_rows(start: I64, low: I64, high: I64, visible: TimeRange) -> tuple[I
 
 
 def _lower_bound(values: I64, low: I64, high: I64, wanted: int) -> I64:
+    if len(low) <= FEW_LANES:
+        found = [
+            int(a + np.searchsorted(values[a:b], wanted)) for a, b in zip(low.tolist(), high.tolist(), strict=True)
+        ]
+        return np.array(found, np.int64)
     low, high = low.copy(), high.copy()
     longest = int((high - low).max(initial=0))
     for _ in range(longest.bit_length()):
@@ -172,7 +182,13 @@ def planes_in_sight(scene: Scene, visible: TimeRange, width: int) -> dict[Plane,
         return _exact_planes(scene, ids, PLANES)
     found: dict[Plane, Content] = {}
     missing: list[Plane] = []
+    running = ids_in_sight(scene.trace, lanes, TimeRange(visible.start, visible.start + 1), np.inf)
+    assert running is not None
     for plane in PLANES:
+        few = _sparse_plane(scene, plane, visible, BARS_PER_PX * width, running)
+        if few is not None:
+            found[plane] = few
+            continue
         row = scene.pyramid.row_of_plane(plane)
         columns = columns_from(scene.pyramid, row, visible, width, floor_scale=scene.floor_scale)
         if columns is None:
@@ -187,6 +203,29 @@ def planes_in_sight(scene: Scene, visible: TimeRange, width: int) -> dict[Plane,
                 content = columns_of(content, visible, width)
             found[plane] = content
     return {plane: found[plane] for plane in PLANES}
+
+
+def _sparse_plane(scene: Scene, plane: Plane, visible: TimeRange, most: float, running: I64) -> Bars | None:
+    """The events of a sparse plane in sight, through its list; None where it has none or more than ``most``.
+
+    ``running``: ids of what runs at the left edge, among which is whatever began earlier and still is in sight.
+    """
+    members = scene.pyramid.members_of(plane)
+    if members is None:
+        return None
+    events = scene.trace.events
+    low, high = (_first_from(events.start, members, time) for time in (visible.start, visible.end))
+    if high - low > most:
+        return None
+    ids = members[low:high].astype(np.int64)
+    columns = events.work[running], events.roles[running], events.category[running]
+    earlier = running[scene.members.contains(plane, *columns) & (events.start[running] < visible.start)]
+    return bars_of(scene.trace, np.concatenate([earlier, ids]), plane, scene.floors)
+
+
+def _first_from(start: I64, ids: U32, time: int) -> int:
+    """Index of the first of ``ids`` (in order of start) that starts at or after ``time``."""
+    return bisect_left(range(len(ids)), time, key=lambda i: int(start[ids[i]]))
 
 
 def _exact_planes(scene: Scene, ids: I64, planes: tuple[Plane, ...]) -> dict[Plane, Content]:
@@ -252,9 +291,9 @@ def columns_from(
         return None
     per_px = visible.duration / width
     finest = int(pyramid.row_shift[row])
-    if per_px < 1 << finest:
+    if per_px * MOST_PX_PER_BIN < 1 << finest:
         return None
-    shift = min(int(np.log2(per_px)), pyramid.coarsest_shift(row))
+    shift = min(int(np.log2(max(per_px, 1))), pyramid.coarsest_shift(row))
     if shift < finest + COARSER_BY:
         bins = pyramid.fine_bins(row)
         shift = finest

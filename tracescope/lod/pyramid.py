@@ -1,7 +1,7 @@
 """Level of detail: per lane and plane, power-of-two time bins with the share of each kind and of the floor."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, Self
@@ -29,6 +29,8 @@ SMALLEST_ROW: Final = 2048
 """Rows with fewer events are always drawn from the events themselves."""
 COARSER_BY: Final = 4
 """Levels this much coarser than the finest, and above, hold the share of each kind."""
+SPARSE: Final = 4
+"""Planes with at most a fourth of the events list them."""
 FEWEST_BINS: Final = 256
 _KINDS: Final = len(KINDS)
 _EVENTS_PER_PLANE_BIN: Final = 2
@@ -48,6 +50,8 @@ class Pyramid:
     ``fine_offset[i]:fine_offset[i + 1]``. ``coarse`` u8[m, 7]: share of each kind (W K A C X S), floor share; level l
     belongs to ``level_row[l]``, has shift ``level_shift[l]`` and owns ``level_offset[l]:level_offset[l + 1]``.
     ``bandwidth_bytes_per_s``: what the floor shares were computed with, 0 for none.
+    ``members`` u32: event ids in order of start of the planes ``member_plane`` u8[k] that hold only a part of the
+    events (plane i owns ``member_offset[i]:member_offset[i + 1]``), so that sparse lanes need no search through all.
     """
 
     origin: int
@@ -61,6 +65,9 @@ class Pyramid:
     level_shift: U8
     level_offset: I64
     coarse: U8
+    member_plane: U8 = field(default_factory=lambda: np.empty(0, np.uint8))
+    member_offset: I64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    members: U32 = field(default_factory=lambda: np.empty(0, np.uint32))
 
     def __post_init__(self) -> None:
         rows, levels = len(self.row_kind), len(self.level_row)
@@ -70,6 +77,7 @@ class Pyramid:
             and _covers(self.fine_offset, rows, self.fine, 3)
             and _covers(self.level_offset, levels, self.coarse, _KINDS + 1)
             and (levels == 0 or int(self.level_row.max()) < rows)
+            and _covers(self.member_offset, len(self.member_plane), self.members[:, None], 1)
             and (len(self.fine) == 0 or int(self.fine[:, 0].max()) < _KINDS)
             and max(self.row_shift.max(initial=0), self.level_shift.max(initial=0)) < 63
         )
@@ -105,6 +113,27 @@ class Pyramid:
             return None
         return self.coarse[int(self.level_offset[level]) : int(self.level_offset[level + 1])]
 
+    def members_of(self, plane: Plane) -> U32 | None:
+        """Event ids of a sparse plane in order of start, u32; None where they are not listed."""
+        at = np.flatnonzero(self.member_plane == plane)
+        if not len(at):
+            return None
+        return self.members[int(self.member_offset[at[0]]) : int(self.member_offset[at[0] + 1])]
+
+    def fits(self, trace: Trace) -> bool:
+        """Whether this can be the pyramid of ``trace``: a file may hold one that points past its events."""
+        span = max(1, trace.span[1] - trace.span[0])
+        rows = zip(self.row_kind.tolist(), self.row_index.tolist(), self.row_shift.tolist(), strict=True)
+        bins = np.diff(self.fine_offset).tolist()
+        level_bins = np.diff(self.level_offset).tolist()
+        return (
+            self.origin == trace.span[0]
+            and (not len(self.members) or int(self.members.max()) < len(trace.events))
+            and all(n == ((span - 1) >> shift) + 1 for (_, _, shift), n in zip(rows, bins, strict=True))
+            and all(n == ((span - 1) >> k) + 1 for k, n in zip(self.level_shift.tolist(), level_bins, strict=True))
+            and bool((self.row_index[self.row_kind == LANE_ROW] < len(trace.lanes)).all())
+        )
+
     def coarsest_shift(self, row: int) -> int:
         """The largest stored shift of a row; its finest where no coarser level was worth storing."""
         shifts = self.level_shift[self.level_row == row]
@@ -123,6 +152,7 @@ class Pyramid:
             "fine_offset": self.fine_offset, "fine": self.fine,
             "level_row": self.level_row, "level_shift": self.level_shift,
             "level_offset": self.level_offset, "coarse": self.coarse,
+            "member_plane": self.member_plane, "member_offset": self.member_offset, "members": self.members,
         }  # fmt: skip
 
     @classmethod
@@ -138,12 +168,15 @@ class Pyramid:
                 arrays["fine"].astype(np.uint8, copy=False), arrays["level_row"].astype(np.uint32, copy=False),
                 arrays["level_shift"].astype(np.uint8, copy=False), arrays["level_offset"].astype(np.int64, copy=False),
                 arrays["coarse"].astype(np.uint8, copy=False),
+                arrays["member_plane"].astype(np.uint8, copy=False),
+                arrays["member_offset"].astype(np.int64, copy=False),
+                arrays["members"].astype(np.uint32, copy=False),
             )  # fmt: skip
         except (KeyError, TypeError) as error:
             raise ValueError(f"the level-of-detail arrays are incomplete: {error}") from error
 
 
-def _covers(offset: I64, parts: int, table: NDArray[np.uint8], width: int) -> bool:
+def _covers(offset: I64, parts: int, table: NDArray[np.unsignedinteger[Any]], width: int) -> bool:
     return (
         offset.ndim == 1
         and len(offset) == parts + 1
@@ -175,15 +208,17 @@ class _Made:
     fine: list[U8]
     levels: list[tuple[int, int]]
     coarse: list[U8]
+    planes: list[int]
+    members: list[U32]
 
 
 def build_pyramid(trace: Trace, basis: Basis) -> Pyramid:
     """Bin every lane and plane of ``trace`` that has at least ``SMALLEST_ROW`` events, floors priced on ``basis``."""
     origin, end = trace.span
     span = max(1, end - origin)
-    made = _Made([], [], [], [])
+    made = _Made([], [], [], [], [], [])
     if span < _LONGEST_SPAN:
-        for row in _rows(trace, basis):
+        for row in _rows(trace, basis, made):
             shift = _finest_shift(span, max(1, len(row.start) // row.events_per_bin))
             made.rows.append((row.kind, row.index, shift))
             _bin(row, origin, span, shift, made)
@@ -201,10 +236,13 @@ def build_pyramid(trace: Trace, basis: Basis) -> Pyramid:
         level_shift=level_table[:, 1].astype(np.uint8),
         level_offset=_offsets(made.coarse),
         coarse=np.concatenate(made.coarse) if made.coarse else np.empty((0, _KINDS + 1), np.uint8),
+        member_plane=np.array(made.planes, np.uint8),
+        member_offset=_offsets(made.members),
+        members=np.concatenate(made.members) if made.members else np.empty(0, np.uint32),
     )
 
 
-def _offsets(parts: list[U8]) -> I64:
+def _offsets(parts: Sequence[NDArray[Any]]) -> I64:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum([len(p) for p in parts], dtype=np.int64)])
 
 
@@ -213,7 +251,7 @@ def _finest_shift(span: int, bins: int) -> int:
     return max(0, (span // bins).bit_length())
 
 
-def _rows(trace: Trace, basis: Basis) -> Iterator[_Row]:
+def _rows(trace: Trace, basis: Basis, made: _Made) -> Iterator[_Row]:
     if len(trace.events) < SMALLEST_ROW:
         return
     events = trace.events
@@ -229,10 +267,10 @@ def _rows(trace: Trace, basis: Basis) -> Iterator[_Row]:
             LANE_ROW, lane, events.start[rows], events.duration[rows], KIND_INDEX[events.category[rows]],
             np.minimum(floor, events.duration[rows]), 1,
         )  # fmt: skip
-    yield from _plane_rows(trace, floors)
+    yield from _plane_rows(trace, floors, made)
 
 
-def _plane_rows(trace: Trace, floors: PlaneFloors) -> Iterator[_Row]:
+def _plane_rows(trace: Trace, floors: PlaneFloors, made: _Made) -> Iterator[_Row]:
     events = trace.events
     device = np.flatnonzero(np.repeat(trace.on_device, np.diff(trace.lanes.offset)))
     if len(device) < SMALLEST_ROW:
@@ -251,6 +289,9 @@ def _plane_rows(trace: Trace, floors: PlaneFloors) -> Iterator[_Row]:
             begin, stop, row = path_segments(start, end, depth, trace.lanes.track[lane])
         else:
             row = np.flatnonzero(members.contains(plane, work, roles, category))
+            if len(row) <= len(device) // SPARSE:
+                made.planes.append(plane)
+                made.members.append(device[row].astype(np.uint32))
             begin, stop = start[row].copy(), np.maximum.accumulate(end[row]) if len(row) else end[row]
             begin[1:] = np.maximum(begin[1:], stop[:-1])
         if len(row) < SMALLEST_ROW:

@@ -112,7 +112,8 @@ class Document:
     def pyramid(self) -> Pyramid:
         """The level-of-detail pyramid; built here when the file did not bring one priced on a bandwidth of its own."""
         stored = self._pyramid
-        if stored is not None and (stored.bandwidth_bytes_per_s > 0 or not self.has_floor):
+        priced = stored is not None and (stored.bandwidth_bytes_per_s > 0 or not self.has_floor)
+        if stored is not None and priced and stored.fits(self.trace):
             return stored
         return build_pyramid(self.trace, self.basis)
 

@@ -54,8 +54,14 @@ class Canvas:
         return QRectF(x0, y0, x1 - x0, y1 - y0)
 
     def fill(self, rect: QRectF, hex_colour: str) -> None:
-        """A plain rectangle."""
-        self.painter.fillRect(self.snapped(rect), colour(hex_colour))
+        """A plain rectangle, its edges between device pixels."""
+        s = self.scale
+        x0, y0 = round(rect.left() * s), round(rect.top() * s)
+        wide, high = max(round(rect.right() * s) - x0, 1), max(round(rect.bottom() * s) - y0, 1)
+        if s == 1:
+            self.painter.fillRect(x0, y0, wide, high, colour(hex_colour))
+        else:
+            self.painter.fillRect(QRectF(x0 / s, y0 / s, wide / s, high / s), colour(hex_colour))
 
     def hatch(self, rect: QRectF, kind: str, pitch: int, origin: QPointF | None = None) -> None:
         """A hatched rectangle; ``origin`` fixes the pattern so that it does not swim when panned."""

@@ -53,13 +53,12 @@ def paint_stack(
     part = np.full((height, width), nothing, np.uint8)
     if ground is not None:
         part[:, ground[1][source]] = nothing + 1
-    # Row r (counted from above) belongs to the part whose span holds its middle.
-    middle = np.arange(height)[::-1, None] + 0.5
-    below = np.zeros(width)
-    for index in range(nothing):
-        if (high[index] > below).any():
-            part[(middle >= below) & (middle < high[index])] = index
-        below = np.maximum(below, high[index])
+    # Row r (counted from below) belongs to the lowest part that reaches above its middle.
+    levels = np.ceil(high - 0.5).astype(np.int16)
+    rows = np.arange(height, dtype=np.int16)[::-1, None]
+    below = np.vstack([np.zeros((1, width), np.int16), levels[:-1]])
+    for index in np.flatnonzero((levels > below).any(axis=1))[::-1].tolist():
+        np.copyto(part, index, where=rows < levels[index])
     shown = [*fills, "", ground[0] if ground is not None else ""]
     image = _image(canvas, part, shown)
     image.setDevicePixelRatio(canvas.scale)

@@ -67,8 +67,12 @@ def _still(canvas: Canvas, width: float, document: Document, view: ViewState) ->
     time = time_scale(document.step_range(view.step), parts.plot)
     floor = "floor" in view.overlays
     _names(canvas, rect, document, view)
-    canvas.text(parts.plot.left(), 19, facts.setting, Style(11, 400, canvas.theme.text2))
     bar = QRectF(parts.plot.left(), BAR_TOP, parts.plot.width(), BAR)
+    # The floor's label stands left of its line: what is told of the step ends before it.
+    label = 0.0 if facts.floor_ns is None else text_width(f"floor {units.millis(facts.floor_ns)} ms", 11, 600) + 24
+    room = min(floor_x(bar, facts) if facts.floor_ns is not None else bar.right(), bar.right()) - bar.left() - label
+    setting = QRectF(bar.left(), 6, max(0.0, room), 18)
+    canvas.text_in(setting, facts.setting, Style(11, 400, canvas.theme.text2))
     run = as_run_rect(rect)
     painter = canvas.painter
     painter.save()
@@ -113,7 +117,7 @@ def paint_floor_bar(canvas: Canvas, bar: QRectF, facts: StepFacts, *, title_px: 
         canvas.dashed(bar.left(), bar.right(), bar.top(), theme.muted, 2, 3)
         canvas.dashed(bar.left(), bar.right(), bar.bottom() - 1, theme.muted, 2, 3)
         style = Style(title_px, 600, theme.text2)
-        canvas.text_in(bar.adjusted(10, 0, -10, 0), "no floor: the memory bandwidth is not known", style)
+        canvas.text_in(bar.adjusted(10, 0, -10, 0), f"no floor: {facts.no_floor_because}", style)
         return
     per_ns = scale_of(bar, facts)
     x = bar.left()
