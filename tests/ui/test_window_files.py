@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from opening import open_in
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -106,6 +106,28 @@ def test_a_dropped_file_opens(make_window: MakeWindow, qtbot: QtBot, small_file:
     recent = window.settings.value.recent[0]
     assert recent.steps == 6
     assert 0.3 < (recent.floor_share or 0) < 1
+
+
+def test_a_dropped_picture_brings_its_view_back(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    document, view = window.session.document, window.session.view
+    assert document is not None
+    assert view is not None
+    window.commands.next_step()
+    shown = window.session.view
+    window.commands.export_to(tmp_path / "a.png")
+    window.commands.fit_all()
+    drop(window, tmp_path / "a.png")
+    assert window.session.view == shown
+    other = QImage(40, 40, QImage.Format.Format_RGB32)
+    other.save(str(tmp_path / "other.png"))
+    drop(window, tmp_path / "other.png")
+    assert window.session.view == shown
+    assert window.message_bar.message is not None
+    assert "other.png" in window.message_bar.message.text
+    window.commands.close_trace()
+    drop(window, tmp_path / "a.png")
+    assert window.message_bar.message is not None
+    assert "small.tscope.h5" in window.message_bar.message.text
 
 
 def test_a_foreign_file_is_imported_in_a_child_and_cached(

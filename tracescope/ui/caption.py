@@ -45,7 +45,7 @@ def headline(document: Document, view: ViewState) -> str:
     kind = StepKind(int(document.trace.steps.kind[view.step]))
     start = f"{units.millis(facts.duration_ns)} ms per {kind.label} step"
     if facts.floor_ns is None or facts.share is None or facts.gap_ns is None:
-        return f"{start}; no floor known, because the memory bandwidth is not"
+        return f"{start}; no floor known, because {facts.no_floor_because}"
     if facts.gap_ns < 0:
         return f"{start}: faster than its floor, so bytes or bandwidth are wrong"
     share = units.percent(facts.share, 1)

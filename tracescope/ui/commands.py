@@ -1,5 +1,6 @@
 """What each action of the ACTIONS table does: one method a name."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -8,15 +9,19 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 import tracescope
-from tracescope.core.errors import TraceError
+from tracescope.core.errors import TraceError, printable
 from tracescope.ui import moves, navigation
+from tracescope.ui.caption import sha256_of
+from tracescope.ui.document import Document
 from tracescope.ui.export_image import copy_image, export_image
 from tracescope.ui.key_overlay import KeyOverlay
 from tracescope.ui.messages import Message, Messages
 from tracescope.ui.opener import Opener
+from tracescope.ui.picture import view_in_picture
 from tracescope.ui.replay import Replay
 from tracescope.ui.session import Session
 from tracescope.ui.settings import SettingsStore
+from tracescope.ui.view_state import ViewState
 
 ZOOM = 1.25
 PAN = 0.12
@@ -85,6 +90,27 @@ class Commands(QObject):
         """Open one file and remember its folder for the next dialog."""
         self._settings.change(folder=str(Path(path).absolute().parent))
         self._opener.open(Path(path))
+
+    def open_paths(self, paths: Sequence[Path]) -> None:
+        """Open what was dropped; a picture made here brings its view back instead."""
+        if len(paths) == 1 and paths[0].suffix.lower() == ".png":
+            self.restore_view(paths[0])
+        else:
+            self._opener.open_several(paths)
+
+    def restore_view(self, path: Path) -> None:
+        """Look at the open trace as a picture of it does."""
+        try:
+            view, content = view_in_picture(path)
+        except TraceError as error:
+            self._messages.refuse(error)
+            return
+        document = self._session.document
+        if document is None or sha256_of(document) != content.get("sha256") or not view_fits(document, view):
+            named = printable(str(content.get("name", "")))
+            self._messages.post(Message(f"This picture shows {named}.", "Open that trace first, then drop it again."))
+            return
+        self._session.look(view)
 
     def synthesize(self) -> None:
         """Show the form."""
@@ -326,6 +352,12 @@ class Commands(QObject):
         self._look(lambda _document, view: view.toggled(overlay))
         if self._session.view is not None:
             self._settings.change(overlays=tuple(sorted(self._session.view.overlays)))
+
+
+def view_fits(document: Document, view: ViewState) -> bool:
+    """Whether steps and events that a view names exist: a picture may come from anywhere."""
+    steps, events = len(document.trace.steps), len(document.trace.events)
+    return -1 <= view.step < steps and -1 <= view.event < events and abs(view.visible.start) < 1 << 62
 
 
 def with_suffix(path: str, suffix: str) -> Path:

@@ -279,7 +279,7 @@ class MainWindow(QMainWindow):
         self.welcome.set_drop_target(False)
         paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
         event.acceptProposedAction()
-        self.opener.open_several(paths)
+        self.commands.open_paths(paths)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not self.timeline.key_pressed(event):

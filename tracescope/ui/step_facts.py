@@ -38,6 +38,8 @@ class StepFacts:
     setting: str
     """Batch, context and tokens of the step, as far as they are known."""
     ops_without_floor: int
+    no_floor_because: str = ""
+    """Why ``floor_ns`` is None."""
 
     @property
     def gap_ns(self) -> int | None:
@@ -67,6 +69,7 @@ def _facts(document: Document, step: int) -> StepFacts:
         gaps=_gap_parts(document, step) if floor is not None else (),
         setting=setting(document, step),
         ops_without_floor=taken.ops_without_floor,
+        no_floor_because="no bytes are known" if document.has_floor else "the memory bandwidth is not known",
     )
 
 

@@ -223,7 +223,7 @@ def _twins(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     pitch = plot.width() / count
     hits: Hits = []
     for i in range(count):
-        left, right = plot.left() + i * pitch, plot.left() + (i + 1) * pitch - (1 if pitch > 4 else 0)
+        left, right = round(plot.left() + i * pitch), round(plot.left() + (i + 1) * pitch) - (1 if pitch > 4 else 0)
         took, floor = int(twins.exposed_ns[i]), int(twins.floor_ns[i])
         top = plot.bottom() - plot.height() * took / largest
         bar = QRectF(left, top, right - left, plot.bottom() - top)

@@ -12,6 +12,7 @@ from tracescope.lod.fold import ids_in_sight
 from tracescope.lod.pick import event_at
 from tracescope.ui import moves
 from tracescope.ui.document import Document
+from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.geometry import NORMAL, Sizes
 from tracescope.ui.paint.lanes import PlacedRow, paint_lanes, place_rows, row_height
 from tracescope.ui.paint.time_axis import paint_playhead, paint_time_axis
@@ -48,8 +49,17 @@ class LanesView(TimePlot):
         self._follow()
 
     def rows_rect(self) -> QRectF:
-        """Where the rows are: everything under the axis."""
+        """Where rows may be: everything under the axis."""
         return QRectF(0, self._sizes.axis, self.width(), max(0, self.height() - self._sizes.axis))
+
+    def whole_rows_rect(self, document: Document, view: ViewState) -> QRectF:
+        """The part of it that whole rows fill: a row cut through its text says nothing."""
+        area = self.rows_rect()
+        placed = place_rows(document, view, area, self._sizes)
+        whole = [row.rect.bottom() for row in placed if row.rect.bottom() <= area.bottom() + 0.5]
+        if whole and len(whole) < len(placed):
+            area.setBottom(whole[-1])
+        return area
 
     def rows_height(self) -> int:
         """The height that axis and all rows need."""
@@ -60,7 +70,7 @@ class LanesView(TimePlot):
 
     def placed(self, document: Document, view: ViewState) -> tuple[PlacedRow, ...]:
         """The rows on screen."""
-        return place_rows(document, view, self.rows_rect(), self._sizes)
+        return place_rows(document, view, self.whole_rows_rect(document, view), self._sizes)
 
     def scroll_rows(self, rows: int) -> None:
         """Move by rows, not past the last one that still fills the view."""
@@ -70,7 +80,9 @@ class LanesView(TimePlot):
         ratio = self.devicePixelRatioF()
         axis = QRectF(0, 0, self.width(), self._sizes.axis)
         hovered = self.session.hovered
-        paint_lanes(painter, self.rows_rect(), document, view, self.theme, ratio, sizes=self._sizes, hover=hovered)
+        rows = self.whole_rows_rect(document, view)
+        Canvas(painter, self.theme, ratio).fill(self.rows_rect(), self.theme.panel)
+        paint_lanes(painter, rows, document, view, self.theme, ratio, sizes=self._sizes, hover=hovered)
         paint_time_axis(painter, axis, document, view, self.theme, ratio)
         paint_playhead(painter, axis, self.height(), document, view, self.theme, ratio)
 
