@@ -157,6 +157,18 @@ def test_a_foreign_file_is_imported_in_a_child_and_cached(
     assert cached[0].stat().st_mtime_ns >= stamp
 
 
+def test_a_damaged_cache_entry_is_imported_again(make_window: MakeWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    window = make_window()
+    source = chrome_trace(tmp_path / "trace.json", ["some_kernel"])
+    cached = cached_path(source, [])
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(b"\x89HDF\r\n\x1a\n" + b"\0" * 100)
+    open_in(window, qtbot, source)
+    assert window.session.document is not None
+    assert len(window.session.document.trace.events) == 3
+    assert cached.stat().st_size > 1000
+
+
 def test_choosing_a_model_and_a_machine_imports_again(
     make_window: MakeWindow, qtbot: QtBot, shared: Callable[[str], Path]
 ) -> None:

@@ -30,6 +30,8 @@ class ImportJob(QObject):
         self.source = source
         self.options = tuple(options)
         self._target = cache_folder()
+        self.from_cache = False
+        """Whether the result was there already."""
         self._process: QProcess | None = None
         self._errors: list[str] = []
         self._line = b""
@@ -40,6 +42,7 @@ class ImportJob(QObject):
             self._target = cached_path(self.source, self.options)
             if self._target.exists():
                 touch(self._target)
+                self.from_cache = True
                 self.imported.emit(self._target)
                 return
             self._target.parent.mkdir(parents=True, exist_ok=True)

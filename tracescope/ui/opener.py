@@ -208,22 +208,34 @@ class Opener(QObject):
         if source is None:
             return
         self._opening = replace(self._opening, foreign=True)
+        self._start_import(source)
+
+    def _start_import(self, source: Path) -> None:
         words = []
         if self._opening.model:
             words += ["--model", self._opening.model]
         if self._opening.hardware:
             words += ["--hardware", self._opening.hardware]
-        self._import = ImportJob(source, words, self)
-        self._import.progressed.connect(self._progress)
-        self._import.imported.connect(self._imported)
-        self._import.failed.connect(self._fail)
+        job = ImportJob(source, words, self)
+        self._import = job
+        job.progressed.connect(self._progress)
+        job.imported.connect(lambda path: self._imported(path, source, from_cache=job.from_cache))
+        job.failed.connect(self._fail)
         self._set_loading(Loading(f"Importing {source.name}"))
-        self._import.start()
+        job.start()
 
-    def _imported(self, path: Path) -> None:
+    def _imported(self, path: Path, source: Path, *, from_cache: bool) -> None:
         self._set_loading(Loading(f"Opening {self._opening.title}"))
-        source = self._opening.path
-        self._jobs.start(KIND, lambda _cancelled: self._backend().open_document(path, source), self._opened, self._fail)
+
+        def failed(error: TraceError) -> None:
+            path.unlink(missing_ok=True)
+            if from_cache:
+                # What an earlier run left there is damaged or of another version: the source itself is not.
+                self._start_import(source)
+            else:
+                self._fail(error)
+
+        self._jobs.start(KIND, lambda _cancelled: self._backend().open_document(path, source), self._opened, failed)
 
     def _progress(self, done: int, total: int) -> None:
         if self.loading is not None:
