@@ -140,6 +140,13 @@ def test_size_stays_near_four_bytes_an_event() -> None:
     assert Fraction(fine + coarse, len(trace.events)) <= Fraction(4)
 
 
+def test_a_file_without_lists_of_members_still_opens(trace: Trace, pyramid: Pyramid) -> None:
+    arrays = {name: array for name, array in pyramid.to_arrays().items() if not name.startswith("member")}
+    older = Pyramid.from_arrays(arrays)
+    assert older.members_of(Plane.KV_APPENDS) is None
+    assert older.fits(trace)
+
+
 def test_a_pyramid_of_another_trace_does_not_fit(trace: Trace, pyramid: Pyramid) -> None:
     assert pyramid.fits(trace)
     assert Pyramid.from_arrays(pyramid.to_arrays()).fits(trace)

@@ -36,6 +36,9 @@ _KINDS: Final = len(KINDS)
 _EVENTS_PER_PLANE_BIN: Final = 2
 _LONGEST_SPAN: Final = 2**61
 
+_MEMBERS: Final = {"member_plane": np.uint8, "member_offset": np.int64, "members": np.uint32}
+"""Arrays that a file may lack: sparse planes are then drawn from their levels."""
+
 LANE_ROW: Final = 0
 PLANE_ROW: Final = 1
 
@@ -168,9 +171,7 @@ class Pyramid:
                 arrays["fine"].astype(np.uint8, copy=False), arrays["level_row"].astype(np.uint32, copy=False),
                 arrays["level_shift"].astype(np.uint8, copy=False), arrays["level_offset"].astype(np.int64, copy=False),
                 arrays["coarse"].astype(np.uint8, copy=False),
-                arrays["member_plane"].astype(np.uint8, copy=False),
-                arrays["member_offset"].astype(np.int64, copy=False),
-                arrays["members"].astype(np.uint32, copy=False),
+                **{k: arrays[k].astype(t, copy=False) for k, t in _MEMBERS.items() if k in arrays},
             )  # fmt: skip
         except (KeyError, TypeError) as error:
             raise ValueError(f"the level-of-detail arrays are incomplete: {error}") from error

@@ -17,7 +17,7 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import UNKNOWN, Trace
-from tracescope.lod.fold import Content, Scene, lane_in_sight, planes_in_sight
+from tracescope.lod.fold import Columns, Content, Scene, columns_of, lane_in_sight, planes_in_sight
 from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.ui.view_state import ViewState
@@ -138,6 +138,15 @@ class Document:
     def planes(self, visible: TimeRange, width: int) -> dict[Plane, Content]:
         """The resource lanes over ``width`` pixel columns; only the last few views are kept."""
         return self._recent(("planes", visible, width), lambda: planes_in_sight(self.scene, visible, width))
+
+    def plane_columns(self, plane: Plane, visible: TimeRange, width: int) -> Columns:
+        """A plane as shares per pixel column, whether or not its events could be drawn one by one."""
+
+        def make() -> Columns:
+            content = self.planes(visible, width)[plane]
+            return content if isinstance(content, Columns) else columns_of(content, visible, width)
+
+        return self._recent(("columns", plane, visible, width), make)
 
     def lane(self, lane: int, visible: TimeRange, width: int) -> Content:
         """One lane of the trace over ``width`` pixel columns."""

@@ -10,7 +10,7 @@ from PySide6.QtGui import QPainter, QPolygonF
 from tracescope.core import units
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import WorkTable
-from tracescope.lod.fold import Bars, Columns, columns_of
+from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
@@ -139,19 +139,15 @@ def _exact(canvas: Canvas, area: QRectF, bars: Bars, document: Document, time: T
     canvas.begin()
 
 
-def plane_columns(document: Document, view: ViewState, plane: Plane, width: int) -> Columns:
-    """A plane as shares per pixel column, whether or not its events could be drawn one by one."""
-    content = document.planes(view.visible, width)[plane]
-    return content if isinstance(content, Columns) else columns_of(content, view.visible, width)
-
-
 def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, time: TimeScale, top: float) -> None:
     """Mean bandwidth of each column: the floor share of the planes that move memory is bytes over roof."""
     theme = canvas.theme
     share = (document.basis.bandwidth_bytes_per_s or 0) / top
     width = round(time.width)
     planes = ((Plane.WEIGHTS, "W"), (Plane.KV_READS, "K"), (Plane.KV_APPENDS, "A"))
-    moved = np.stack([plane_columns(document, view, plane, width).floor.astype(np.float64) for plane, _ in planes])
+    moved = np.stack(
+        [document.plane_columns(plane, view.visible, width).floor.astype(np.float64) for plane, _ in planes]
+    )
     edges = np.cumsum(moved, axis=0) * share
     fills: list[Fill] = [mixed(theme.kinds[letter].fill, theme.panel, PALE) for _, letter in planes]
     line = edges[-1] + 1 / max(area.height(), 1)
@@ -177,7 +173,7 @@ def _value_at_playhead(
         value = moved * 1e9 / max(1, int(document.trace.events.duration[event])) if event >= 0 else 0.0
     else:
         planes = (Plane.WEIGHTS, Plane.KV_READS, Plane.KV_APPENDS)
-        value = sum(float(plane_columns(document, view, p, width).floor[column]) for p in planes) * roof
+        value = sum(float(document.plane_columns(p, view.visible, width).floor[column]) for p in planes) * roof
     y = area.bottom() - min(value / top, 1) * area.height()
     dot_with_tag(canvas, area, time.x(view.playhead), y, units.rate(value))
 
@@ -203,7 +199,7 @@ def energy_columns(document: Document, view: ViewState, basis: Basis, width: int
     per_byte, per_flop = energy.memory_pj_per_bit[1] * 8e-12, energy.flop_pj[1] * 1e-12
 
     def floor(plane: Plane) -> F64:
-        return plane_columns(document, view, plane, width).floor.astype(np.float64)
+        return document.plane_columns(plane, view.visible, width).floor.astype(np.float64)
 
     edges = np.linspace(view.visible.start, view.visible.end, width + 1)
     low, high = document.trace.span

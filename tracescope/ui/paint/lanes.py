@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,8 @@ from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline
 from tracescope.ui.paint.dependency import incoming, paint_dependencies
 from tracescope.ui.paint.folded import paint_columns
-from tracescope.ui.paint.geometry import COLLAPSED, PAD, RAW_ROW, Sizes, TimeScale, split, time_scale
+from tracescope.ui.paint.geometry import COLLAPSED, RAW_ROW, Sizes, TimeScale, split, time_scale
+from tracescope.ui.paint.gutter import paint_figures, paint_names
 from tracescope.ui.paint.hatch import GAP
 from tracescope.ui.paint.time_axis import tick_step, ticks, time_origin
 from tracescope.ui.rows import Row, content_of, figures, rows_of
@@ -112,8 +114,8 @@ def paint_lanes(
         else:
             paint_row(canvas, placed, content, document, view, time, marks)
         painter.restore()
-        _names(canvas, placed, theme)
-        _figures(canvas, placed, content, document, view, parts.right)
+        paint_names(canvas, placed.row, placed.rect)
+        paint_figures(canvas, placed.row, placed.rect, figures(document, view, placed.row, content))
         canvas.hline(rect.left(), rect.right(), placed.rect.bottom() - 1, theme.grid)
     painter.setClipRect(parts.plot)
     paint_dependencies(canvas, {p.row.key: p.bar for p in rows}, time, document, view)
@@ -202,7 +204,6 @@ def _labels(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | 
     if row.plane is Plane.KV_APPENDS:
         return None
     if column is not None:
-        word = units.flops if row.plane is Plane.COMPUTE else units.size
 
         def amounts(event: int) -> tuple[str, ...]:
             count = int(column[events.work[event]])
@@ -210,9 +211,7 @@ def _labels(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | 
                 return (f"{document.title_of(event)}, bytes unknown", "bytes unknown")
             if not count:
                 return ()
-            if row.plane is Plane.COMPUTE:
-                return (word(count),)
-            return shorter_sizes(word(count))
+            return flop_texts(count) if row.plane is Plane.COMPUTE else size_texts(count)
 
         return amounts
 
@@ -224,8 +223,16 @@ def _labels(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | 
     return titles
 
 
-def shorter_sizes(text: str) -> tuple[str, ...]:
+@lru_cache(maxsize=4096)
+def flop_texts(count: int) -> tuple[str, ...]:
+    """The label of an amount of FLOPs."""
+    return (units.flops(count),)
+
+
+@lru_cache(maxsize=4096)
+def size_texts(count: int) -> tuple[str, ...]:
     """``117.4 MB``, the same without decimals, then without its unit where that is MB, as in most bars."""
+    text = units.size(count)
     number, _, unit = text.partition(" ")
     rounded = f"{float(number):.0f}"
     return (text, f"{rounded} {unit}", rounded) if unit == "MB" else (text, f"{float(number):.1f} {unit}")
@@ -348,47 +355,6 @@ def _nearest(canvas: Canvas, placed: PlacedRow, document: Document, view: ViewSt
         right = time.left + time.width
         canvas.arrow(right - 5, y, canvas.theme.muted, 1)
         canvas.text(right - 15, base, f"{document.title_of(after)} at {units.duration(begins)}", style, AT_RIGHT)
-
-
-def _names(canvas: Canvas, placed: PlacedRow, theme: Theme) -> None:
-    """The gutter of one row: letter chip, name, and a second line where the row is high enough."""
-    row, rect = placed.row, placed.rect
-    left = rect.left() + PAD
-    if row.plane is Plane.PATH:
-        canvas.text(left, rect.top() + 20, row.title, Style(13, 700, theme.text))
-        if rect.height() >= 50:
-            canvas.text(left, rect.top() + 35, "solid = floor", Style(10, 400, theme.text2))
-            canvas.text(left, rect.top() + 48, "hatched = above floor", Style(10, 400, theme.text2))
-        return
-    muted = bool(row.empty)
-    if row.letter:
-        two_lines = bool(row.subtitle) and rect.height() >= 30 and not muted
-        y = rect.center().y() - (15 if two_lines else 7)
-        canvas.chip(left, y, row.letter)
-        left += 20
-        name = Style(12, 500, theme.muted if muted else theme.text)
-        canvas.text(left, y + 11.5, row.title, name)
-        if two_lines:
-            canvas.text(left, y + 25, row.subtitle, Style(10, 400, theme.text2))
-        return
-    area = QRectF(left, rect.top(), 138 - PAD, rect.height())
-    canvas.text_in(area, row.title, Style(10, 400, theme.text2))
-
-
-def _figures(
-    canvas: Canvas, placed: PlacedRow, content: Content, document: Document, view: ViewState, right: QRectF
-) -> None:
-    if placed.row.empty:
-        return
-    bold, small = figures(document, view, placed.row, content)
-    left, rect = right.left() + 8, placed.rect
-    middle = rect.center().y()
-    if bold and small and rect.height() >= 30:
-        canvas.text(left, middle - 2, bold, Style(11, 600, canvas.theme.text))
-        canvas.text(left, middle + 11, small, Style(10, 400, canvas.theme.text2))
-    elif bold or small:
-        style = Style(11, 600, canvas.theme.text) if bold else Style(10, 400, canvas.theme.text2)
-        canvas.text(left, centred_baseline(rect, style), bold or small, style)
 
 
 def grid_step(view: ViewState, width: float) -> int:
