@@ -15,6 +15,7 @@ from tracescope.cli.layers import layers_command
 from tracescope.cli.presets import presets_command
 from tracescope.cli.render import render_command
 from tracescope.cli.steps import steps_command
+from tracescope.cli.sweep import sweep_command
 from tracescope.cli.synth import synth_command
 from tracescope.cli.window import window
 from tracescope.core.errors import TraceError
@@ -25,6 +26,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS: tuple[click.Command, ...] = (
     presets_command,
     floor_command,
+    sweep_command,
     synth_command,
     import_command,
     info_command,

@@ -28,11 +28,13 @@ MODEL_OPTIONS: Final = (
     click.option("--lm-head", metavar="DTYPE", help="Storage of the output head (default: as the config says)."),
     click.option("--kv", metavar="DTYPE", help="Storage of the KV cache: bf16, fp8, int8, fp8-scaled ..."),
 )
-WORKLOAD_OPTIONS: Final = (
+STEP_OPTIONS: Final = (
     click.option("--batch", type=click.IntRange(1, 1 << 20), default=1, show_default=True, help="Requests in a step."),
     click.option(
         "--context", type=click.IntRange(0, 1 << 30), default=0, show_default=True, help="Tokens cached at step 0."
     ),
+)
+MEMORY_OPTIONS: Final = (
     click.option("--tp", type=click.IntRange(1, 1024), default=1, show_default=True, help="Tensor-parallel ranks."),
     click.option(
         "--block", type=click.IntRange(1, 1 << 20), default=16, show_default=True, help="Tokens in a KV block."
@@ -52,6 +54,7 @@ WORKLOAD_OPTIONS: Final = (
         "--activations", is_flag=True, help="Show unfused activations as a term of their own; no floor counts them."
     ),
 )
+WORKLOAD_OPTIONS: Final = STEP_OPTIONS + MEMORY_OPTIONS
 PRICING_OPTIONS: Final = (
     click.option("--hardware", metavar="NAME|FILE.toml", help="A built-in machine, or a file that describes one."),
     click.option("--bandwidth", metavar="RATE", help="datasheet (default), sustained, or a rate such as 3.0TB/s."),
@@ -72,6 +75,11 @@ def model_options(function: _Function) -> _Function:
 def workload_options(function: _Function) -> _Function:
     """Add ``--batch --context --tp --block --utilization --reserve --pinned --prefix --prefix-aware --activations``."""
     return _apply(WORKLOAD_OPTIONS, function)
+
+
+def memory_options(function: _Function) -> _Function:
+    """Add what :func:`workload_options` adds but for ``--batch`` and ``--context``."""
+    return _apply(MEMORY_OPTIONS, function)
 
 
 def pricing_options(function: _Function) -> _Function:

@@ -1,0 +1,116 @@
+"""``tracescope sweep``: its rows are ``floor`` documents, its CSV and frontiers say the same."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracescope.cli.app import run
+
+Document = Callable[..., dict[str, Any]]
+COMMON = ("--model", "llama-3-8b", "--hardware", "h100-sxm")
+
+
+@pytest.fixture
+def document(capsys: pytest.CaptureFixture[str]) -> Document:
+    """``document("sweep", …)``: the JSON document of one call."""
+
+    def call(*arguments: str) -> dict[str, Any]:
+        assert run([*arguments, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert isinstance(found, dict)
+        return found
+
+    return call
+
+
+def assert_close(found: Any, expected: Any) -> None:
+    """Equal but for the last digits of seconds and joules, also inside objects."""
+    if isinstance(expected, dict):
+        assert set(found) == set(expected)
+        for key in expected:
+            assert_close(found[key], expected[key])
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-12)
+    else:
+        assert found == expected
+
+
+def test_every_row_is_a_floor_document(document: Document) -> None:
+    found = document("sweep", *COMMON, "--batch", "1,16,128", "--context", "512,4096", "--deadline", "8ms")
+    assert [(row["batch"], row["context"]) for row in found["rows"]] == [
+        (batch, context) for batch in (1, 16, 128) for context in (512, 4096)
+    ]
+    for row in found["rows"]:
+        batch, context = str(row["batch"]), str(row["context"])
+        expected = document("floor", *COMMON, "--batch", batch, "--context", context)
+        del expected["verdict"]["moves"]
+        own = {key: row[key] for key in row if key not in {"binds", "fits", "meets_deadline"}}
+        assert_close(own, expected)
+        assert row["binds"] == expected["verdict"]["binds"]
+        assert row["fits"] == expected["capacity"]["fits"]
+        assert row["meets_deadline"] == (expected["floor_ops_s"] <= 0.008)
+    assert [row["binds"] for row in found["rows"]] == ["weights"] * 5 + ["capacity"]
+
+
+def test_frontiers(document: Document) -> None:
+    found = document("sweep", *COMMON, "--batch", "1", "--context", "4096,32768", "--deadline", "8ms")
+    first, second = found["frontiers"]
+    assert (first["capacity_batch"], second["capacity_batch"]) == (114, 14)
+    expected = document("floor", *COMMON, "--context", "4096", "--deadline", "8ms")["deadline"]
+    assert first["deadline_batch"] == expected["largest_batch"]
+    assert first["kv_passes_weights_batch"] == 28
+    assert first["compute_binds_batch"] is None
+    assert found["deadline_s"] == 0.008
+    assert "deadline_batch" not in document("sweep", *COMMON, "--batch", "1", "--context", "1")["frontiers"][0]
+
+
+def test_csv_has_a_row_a_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+    options = [*COMMON, "--batch", "1,16", "--context", "512,4096"]
+    assert run(["sweep", *options, "-o", str(out)]) == 0
+    page = capsys.readouterr().out
+    assert "4 cells" in page
+    assert "15,009,849,344" in page
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4
+    assert {row["weight_read_bytes"] for row in rows} == {"15009849344"}
+    assert [row["kv_read_bytes"] for row in rows] == ["67108864", "536870912", "1073741824", "8589934592"]
+    assert {row["fits"] for row in rows} == {"true"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_what_is_not_known_is_empty(tmp_path: Path, document: Document) -> None:
+    out = tmp_path / "out.csv"
+    found = document("sweep", "--model", "llama-3-8b", "--batch", "4", "--context", "512", "-o", str(out))
+    row = found["rows"][0]
+    assert (row["binds"], row["fits"], row["floor_ops_s"]) == (None, None, None)
+    with out.open(newline="") as file:
+        written = next(csv.DictReader(file))
+    assert (written["floor_ops_s"], written["binds"], written["fits"]) == ("", "", "")
+    assert written["kv_read_bytes"] == str(4 * 512 * 131_072)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--batch", "1,x"], "--batch"),
+        (["--batch", ""], "--batch"),
+        (["--context", "5,-1"], "--context"),
+        (["--batch", "0"], "batch"),
+        (["--deadline", "soon"], "soon"),
+        (["--context", "10,20", "--prefix", "15:2"], "prefix"),
+        (["-o", "/no/such/folder/out.csv"], "out.csv"),
+    ],
+)
+def test_refusals(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", *COMMON, *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert words in captured.err
+    assert len(captured.err.splitlines()) <= 3

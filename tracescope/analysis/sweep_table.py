@@ -1,0 +1,74 @@
+"""A sweep as tables: one row a cell, batch by batch, and one row a context for the frontiers."""
+
+import numpy as np
+
+from tracescope.analysis.tables import Column, Table
+from tracescope.core.columns import I64
+from tracescope.core.floors import F64
+from tracescope.core.sweep import NEVER, Sweep
+
+Queue = tuple[F64, F64]
+"""Utilisation, and queue wait in s, float64[b, c] each; NaN where there is none."""
+
+
+def sweep_table(swept: Sweep, queue: Queue | None = None) -> Table:
+    """Bytes, floors, rates, energy and what binds of every cell."""
+    rows, columns = swept.shape
+    per_s = swept.basis.bandwidth_bytes_per_s
+    weight_s, memory_s = (None if per_s is None else count / per_s for count in (swept.weight_read, swept.memory_bytes))
+    floor, batch = swept.floor_ops_s, swept.batch[:, None]
+    rate = None if floor is None else batch / floor
+    joules = None if swept.energy_j is None else swept.energy_j[1] / batch
+    binds = [swept.binding(*cell) for cell in np.ndindex(rows, columns)]
+    fits = None if swept.fits is None else swept.fits.ravel()
+    return Table(
+        (
+            Column("batch", np.repeat(swept.batch, columns), "batch"),
+            Column("context", np.tile(swept.context, rows), "context"),
+            Column("weight_read_bytes", swept.weight_read.ravel(), "weights", "B"),
+            Column("kv_read_bytes", swept.kv_read.ravel(), "KV read", "B"),
+            Column("kv_append_bytes", swept.kv_append.ravel(), "", "B"),
+            Column("flops", swept.flops.ravel(), "", "FLOP"),
+            _floats("floor_weight_s", weight_s, swept, unit="s"),
+            _floats("floor_memory_s", memory_s, swept, unit="s"),
+            _floats("floor_ops_s", floor, swept, "floor", "s"),
+            _floats("generated_tokens_per_s_max", rate, swept, "generated tokens at most", "/s"),
+            _floats("energy_j_per_token", joules, swept, "energy a token at least", "J"),
+            Column("binds", binds, "binds"),
+            Column("fits", [None] * (rows * columns) if fits is None else fits, "fits"),
+            *_queue_columns(queue, swept),
+        )
+    )
+
+
+def _queue_columns(queue: Queue | None, swept: Sweep) -> tuple[Column, ...]:
+    if queue is None:
+        return ()
+    return (
+        _floats("utilisation", queue[0], swept, "utilisation"),
+        _floats("queue_wait_s", queue[1], swept, "queue wait", "s"),
+    )
+
+
+def _floats(key: str, values: F64 | None, swept: Sweep, title: str = "", unit: str = "") -> Column:
+    """A column of one number a cell; not known where there are no values or they are NaN."""
+    if values is None:
+        return Column(key, [None] * (swept.shape[0] * swept.shape[1]), title, unit)
+    return Column(key, values.ravel(), title, unit, known=~np.isnan(values.ravel()))
+
+
+def frontier_table(swept: Sweep) -> Table:
+    """One row a context: the largest batch that fits, that keeps the deadline, and where the regime changes."""
+    found = [
+        Column("context", swept.context, "context"),
+        _batches("capacity_batch", swept.max_batch, "fits up to batch"),
+    ]
+    if swept.deadline_batch is not None:
+        found.append(_batches("deadline_batch", swept.deadline_batch, "keeps the deadline up to batch"))
+    found.append(_batches("kv_passes_weights_batch", swept.kv_passes_weights, "KV passes weights at batch"))
+    found.append(_batches("compute_binds_batch", swept.compute_binds, "compute binds from batch"))
+    return Table(tuple(found))
+
+
+def _batches(key: str, values: I64, title: str) -> Column:
+    return Column(key, values, title, known=values != NEVER)

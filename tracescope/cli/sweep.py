@@ -1,0 +1,150 @@
+"""``tracescope sweep``: the arithmetic for every pair of a batch and a context."""
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
+from tracescope.analysis.tables import Cell, Table
+from tracescope.cli.durations import parse_ns
+from tracescope.cli.floor import floor_document
+from tracescope.cli.options import (
+    basis_from,
+    memory_options,
+    model_from,
+    model_options,
+    pricing_options,
+    say_assumptions,
+    workload_from,
+)
+from tracescope.cli.output import emit_json, emit_table
+from tracescope.core import units
+from tracescope.core.errors import TraceError, printable
+from tracescope.core.sweep import Sweep, sweep
+
+_SHOWN = 200
+_LONGEST_LIST = 4096
+
+
+@click.command("sweep")
+@model_options
+@click.option("--batch", default="1,2,4,8,16,32,64", show_default=True, metavar="B,B,...", help="Requests in a step.")
+@click.option("--context", default="512,4096,32768", show_default=True, metavar="S,S,...", help="Tokens cached.")
+@memory_options
+@pricing_options
+@click.option("--deadline", metavar="TIME", help="What each token may take, such as 50ms.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT.csv", help="Write the cells as CSV.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def sweep_command(
+    *,
+    model: str | None,
+    weights: str | None,
+    lm_head: str | None,
+    kv: str | None,
+    batch: str,
+    context: str,
+    hardware: str | None,
+    bandwidth: str | None,
+    deadline: str | None,
+    activations: bool,
+    out: Path | None,
+    as_json: bool,
+    **memory: Any,
+) -> int:
+    """The bytes, floors, capacity and energy of a step for every batch and context, and what binds."""
+    spec = model_from(model, weights, lm_head, kv)
+    if spec is None:
+        raise click.UsageError("--model is needed; 'tracescope presets models' lists the built-in ones")
+    basis = basis_from(hardware, bandwidth, spec)
+    batches, contexts = parse_counts("--batch", batch), parse_counts("--context", context)
+    common = workload_from(batch=1, context=min(contexts), **memory)
+    limit = None if deadline is None else parse_ns(deadline) / 1e9
+    swept = sweep(spec, common, basis, batches, contexts, deadline_s=limit)
+    queue = None
+    if out is not None:
+        write_csv(out, sweep_table(swept, queue))
+    if as_json:
+        emit_json(sweep_document(swept, queue, activations=activations))
+    else:
+        _print(swept, queue)
+        if out is not None:
+            click.echo(printable(f"{out}: {swept.shape[0] * swept.shape[1]:,} cells"))
+    return say_assumptions(spec)
+
+
+def parse_counts(option: str, text: str) -> list[int]:
+    """Whole numbers out of ``1,4,16``, in the given order without repetitions."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 12 for part in parts):
+        raise click.UsageError(f"{option} {text}: write whole numbers with commas between, such as 1,4,16")
+    counts = list(dict.fromkeys(int(part) for part in parts))
+    if len(counts) > _LONGEST_LIST:
+        raise click.UsageError(f"{option}: {len(counts):,} numbers are more than {_LONGEST_LIST:,}")
+    return counts
+
+
+def sweep_document(swept: Sweep, queue: Queue | None, *, activations: bool = False) -> dict[str, Any]:
+    """``rows``: a ``floor`` document a cell with ``binds`` and ``fits``; ``frontiers``: a row a context."""
+    document: dict[str, Any] = {
+        "rows": [_row(swept, queue, at, activations=activations) for at in np.ndindex(*swept.shape)]
+    }
+    document["frontiers"] = list(frontier_table(swept).rows())
+    if swept.deadline_s is not None:
+        document["deadline_s"] = swept.deadline_s
+    return document
+
+
+def _row(swept: Sweep, queue: Queue | None, at: tuple[int, ...], *, activations: bool) -> dict[str, Any]:
+    row, column = at
+    floor = swept.cell(row, column)
+    document = floor_document(floor)
+    if document["verdict"] is not None:
+        del document["verdict"]["moves"]  # sentences about changes: the frontiers say it for all cells at once
+    if activations:
+        document["activation_s"] = floor.activation_s
+    document["binds"] = swept.binding(row, column)
+    document["fits"] = None if swept.fits is None else bool(swept.fits[row, column])
+    if swept.deadline_s is not None and swept.floor_ops_s is not None:
+        document["meets_deadline"] = bool(swept.floor_ops_s[row, column] <= swept.deadline_s)
+    if queue is not None:
+        for key, values in zip(("utilisation", "queue_wait_s"), queue, strict=True):
+            document[key] = None if np.isnan(values[row, column]) else float(values[row, column])
+    return document
+
+
+def _print(swept: Sweep, queue: Queue | None) -> None:
+    basis = swept.basis
+    machine = basis.hardware.title if basis.hardware else "no machine"
+    rate = units.rate(basis.bandwidth_bytes_per_s) if basis.bandwidth_bytes_per_s else "bandwidth not known"
+    click.echo(printable(f"{swept.model.title or swept.model.name} on {machine} · {rate} ({basis.bandwidth_source})"))
+    click.echo()
+    emit_table(sweep_table(swept, queue), _SHOWN)
+    click.echo()
+    if swept.deadline_s is not None:
+        click.echo(f"deadline {units.seconds(swept.deadline_s)} a token, asked of the floor: a real step takes longer")
+    emit_table(frontier_table(swept), _SHOWN)
+
+
+def write_csv(path: Path, table: Table) -> None:
+    """Every column of ``table``, shown or not, under its JSON name; empty where not known. Replaces the file whole."""
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([column.key for column in table.columns])
+            for row in table.rows():
+                writer.writerow([_plain(cell) for cell in row.values()])
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise TraceError(f"cannot write {path}: {error.strerror or error}", action="choose another place") from None
+
+
+def _plain(cell: Cell) -> Cell:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return "" if cell is None else cell
