@@ -195,3 +195,68 @@ def test_presets(capsys: pytest.CaptureFixture[str]) -> None:
         assert row["invented"] == row["source"].startswith("invented")
     assert run(["presets", "hardware"]) == 0
     assert "1.555 TB/s" in capsys.readouterr().out
+
+
+def test_a_mixture_says_that_its_experts_are_expected(floor: Floor, capsys: pytest.CaptureFixture[str]) -> None:
+    found = floor("--model", "mixtral-8x7b", "--hardware", "h200-sxm", "--batch", "4", "--context", "4096")
+    assert found["weight_read_bytes"] == 64_605_396_992
+    assert found["expected_distinct_experts"] == pytest.approx(5.469, abs=1e-3)
+    assert any("expectation" in text and "not simulated" in text for text in found["assumptions"])
+    assert found["model_spec"]["experts"]["experts"] == 8
+    assert run(["floor", "--model", "mixtral-8x7b"]) == 0
+    assert "experts read are an expectation" in capsys.readouterr().out
+    assert floor("--model", "llama-3-8b")["expected_distinct_experts"] is None
+
+
+def test_windows_are_listed_and_spelled_out(floor: Floor, capsys: pytest.CaptureFixture[str]) -> None:
+    found = floor("--model", "gemma-3-12b", "--context", "4096")
+    assert found["model_spec"]["windows"][:6] == [1024] * 5 + [None]
+    assert found["kv_read_bytes"] == (40 * 1023 + 8 * 4096) * 8192
+    assert floor("--model", "llama-3-8b")["model_spec"]["windows"] == []
+    assert run(["floor", "--model", "gemma-3-12b", "--context", "4096", "--hardware", "h100-sxm"]) == 0
+    assert "1 × (40 layers × 1,023 + 8 layers × 4,096) tokens × 8,192 B" in capsys.readouterr().out
+
+
+def test_pinned_prefix_activations_and_deadline(floor: Floor, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ("--model", "lesson-20gb", "--hardware", "lesson-1tbs", "--batch", "4", "--context", "1024")
+    plain = floor(*common)
+    pinned = floor(*common, "--pinned", "5GB")
+    assert (pinned["weight_read_bytes"], pinned["floor_weight_s"]) == (15_000_000_000, 0.015)
+    assert any("pinned on chip" in text for text in pinned["notes"])
+    blind = floor(*common, "--prefix", "512:4")
+    assert blind["kv_read_bytes"] == plain["kv_read_bytes"]
+    assert blind["capacity"]["kv_stored_bytes"] == plain["capacity"]["kv_stored_bytes"] * 5 // 8
+    aware = floor(*common, "--prefix", "512:4", "--prefix-aware")
+    assert aware["kv_read_bytes"] == plain["kv_read_bytes"] * 5 // 8
+    assert "activation_s" not in plain
+    active = floor(*common, "--activations")
+    assert active["activation_s"] == active["activation_bytes"] / 1e12
+    assert active["floor_ops_s"] == plain["floor_ops_s"]
+    assert "deadline" not in plain
+    kept = floor(*common, "--deadline", "50ms")["deadline"]
+    assert (kept["seconds"], kept["met"]) == (0.05, True)
+    assert floor(*common, "--deadline", "5ms")["deadline"] == {"seconds": 0.005, "met": False, "largest_batch": 0}
+    assert run(["floor", *common, "--prefix", "512:4", "--activations", "--deadline", "50ms"]) == 0
+    page = capsys.readouterr().out
+    for words in ("Not physics, and in no floor", "50.000 ms a token: kept at the floor", "shared by 4"):
+        assert words in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--prefix", "10"], "--prefix"),
+        (["--prefix", "10:0"], "--prefix"),
+        (["--prefix", "10:4"], "longer than the context"),
+        (["--prefix-aware"], "--prefix-aware"),
+        (["--pinned", "much"], "much"),
+        (["--deadline", "soon"], "soon"),
+        (["--deadline", "5ms"], "--deadline needs a bandwidth"),
+        (["--kv", "fp8-ds-mla"], "latent attention"),
+    ],
+)
+def test_refusals_of_options(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["floor", "--model", "llama-3-8b", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert words in captured.err

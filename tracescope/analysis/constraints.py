@@ -149,7 +149,9 @@ def three_constraints(trace: Trace, basis: Basis, step: int) -> ThreeConstraints
     )
     model = trace.meta.model
     machine = basis.hardware or trace.meta.hardware
-    ranks = 1 if model is None else ranks_that_fit(model, memory.weight_read_bytes, bool(work.link[0]))
+    ranks = (
+        1 if model is None else ranks_that_fit(model, memory.weight_read_bytes, bool(work.link[0]), dependence.batch)
+    )
     workload = workload_of_step(trace, step, ranks)
     fitting = capacity(model, machine, workload) if model and machine and workload else None
     needed = {"model": model, "machine": machine, "batch and context": workload, "bandwidth": bandwidth}

@@ -7,14 +7,14 @@ from tracescope.core.trace import Trace
 _RANKS = (1, 2, 4, 8, 16, 32)
 
 
-def ranks_that_fit(model: ModelSpec, weight_read: int, has_link: bool) -> int:
+def ranks_that_fit(model: ModelSpec, weight_read: int, has_link: bool, batch: int = 1) -> int:
     """Over how many ranks a model is split: 1 without traffic between devices, else what the weights come nearest.
 
-    ``weight_read`` is what one step read on one rank, in bytes, -1 where not known.
+    ``weight_read`` is what one step of ``batch`` requests read on one rank, in bytes, -1 where not known.
     """
     if weight_read <= 0 or not has_link:
         return 1
-    return min(_RANKS, key=lambda ranks: abs(weight_read_bytes(model, ranks) - weight_read))
+    return min(_RANKS, key=lambda ranks: abs(weight_read_bytes(model, ranks, max(1, batch)) - weight_read))
 
 
 def workload_of_step(trace: Trace, step: int, ranks: int = 1) -> Workload | None:

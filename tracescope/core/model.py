@@ -131,6 +131,17 @@ class ModelSpec:
     qk_norm_wide: bool = False
     """The norms of queries and keys span all heads instead of one."""
 
+    def __post_init__(self) -> None:
+        tensors = len(self.tensors.layers) if self.tensors else 0
+        for name, count in (("windows", len(self.windows)), ("tensors", tensors)):
+            if count not in (0, self.layers):
+                raise ValueError(f"{name} of {count} layers in a model of {self.layers}")
+        if any(window is not None and window < 0 for window in self.windows):
+            raise ValueError("a window cannot be negative")
+        experts = self.experts
+        if experts is not None and not 0 < experts.chosen <= experts.experts:
+            raise ValueError(f"{experts.chosen} of {experts.experts} experts cannot be chosen")
+
     @property
     def window_groups(self) -> tuple[tuple[int | None, int], ...]:
         """Distinct windows with the number of layers that have each, in order of appearance."""

@@ -30,6 +30,9 @@ def refuse_unmodelled(config: Mapping[str, Any], where: str) -> None:
     feed_forward = config.get("ffn_config")
     if isinstance(feed_forward, dict) and feed_forward.get("moe_num_experts") is not None:
         _refuse(where, "ffn_config", config, "a mixture of experts laid out in its own way")
+    values = config.get("v_head_dim")
+    if config.get("kv_lora_rank") is None and values is not None and values != config.get("head_dim"):
+        _refuse(where, "v_head_dim", config, "values of another head size than keys")
     for key in _STATE_SPACE:
         if config.get(key) is not None:
             _refuse(where, key, config, "layers that are not attention")
