@@ -31,13 +31,6 @@ class FloorBar(QWidget):
         self.setAccessibleDescription(text)
         self.update()
 
-    def sizeHint(self) -> QSize:
-        return QSize(400, 26)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(painter)
-
     def _paint(self, painter: QPainter) -> None:
         frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         preview = self._preview
@@ -66,3 +59,10 @@ class FloorBar(QWidget):
             text = elided(label.rsplit("= ", maxsplit=1)[-1], room, 12, 600)
         if "…" not in text:
             painter.drawText(rect.adjusted(8, 0, -8, 0), Qt.AlignmentFlag.AlignVCenter, text)
+
+    def sizeHint(self) -> QSize:
+        return QSize(400, 26)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(painter)

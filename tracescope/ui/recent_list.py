@@ -39,13 +39,6 @@ class TraceRow(QAbstractButton):
         self._theme = theme
         self.update()
 
-    def sizeHint(self) -> QSize:
-        return QSize(300, 50)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(painter)
-
     def _paint(self, painter: QPainter) -> None:
         t = self._theme
         area = QRectF(self.rect())
@@ -82,6 +75,13 @@ class TraceRow(QAbstractButton):
         painter.setFont(font(10))
         right.translate(0, 18)
         painter.drawText(right, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, "of floor")
+
+    def sizeHint(self) -> QSize:
+        return QSize(300, 50)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(painter)
 
 
 class RecentList(QWidget):

@@ -91,17 +91,6 @@ class ConstraintsView(QWidget):
             self.setToolTip(plain_tooltip("" if shown.verdict is None else shown.verdict.why))
         self.update()
 
-    def sizeHint(self) -> QSize:
-        shown = self._shown
-        if shown is None:
-            return QSize(300, 100)
-        lines = sum(len(make(shown)[1]) for make in (capacity_lines, bandwidth_lines, dependence_lines))
-        return QSize(300, 3 * 42 + lines * _LINE + 10)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(Canvas(painter, self.theme, self.devicePixelRatioF()))
-
     def _paint(self, canvas: Canvas) -> None:
         t = self.theme
         canvas.begin()
@@ -180,6 +169,17 @@ class ConstraintsView(QWidget):
         canvas.hline(left, left + 22, bar.top() + 5.5, t.ink, 1.5)
         canvas.arrow(left + 27, bar.top() + 6, t.ink, 1)
         canvas.text(left + 33, bar.top() + 10, "next token", Style(10, 400, t.text2))
+
+    def sizeHint(self) -> QSize:
+        shown = self._shown
+        if shown is None:
+            return QSize(300, 100)
+        lines = sum(len(make(shown)[1]) for make in (capacity_lines, bandwidth_lines, dependence_lines))
+        return QSize(300, 3 * 42 + lines * _LINE + 10)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(Canvas(painter, self.theme, self.devicePixelRatioF()))
 
 
 class ConstraintsPanel(PanelWidget):

@@ -38,13 +38,6 @@ class InspectorView(QWidget):
         self.setFixedHeight(height_of(blocks))
         self.update()
 
-    def sizeHint(self) -> QSize:
-        return QSize(300, height_of(self._blocks))
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(Canvas(painter, self.theme, self.devicePixelRatioF()))
-
     def _paint(self, canvas: Canvas) -> None:
         canvas.begin()
         canvas.fill(QRectF(self.rect()), self.theme.panel)
@@ -54,6 +47,13 @@ class InspectorView(QWidget):
             area = QRectF(PAD, top, self.width() - 2 * PAD, block.height)
             self._hits += block.paint(canvas, area)
             top += block.height
+
+    def sizeHint(self) -> QSize:
+        return QSize(300, height_of(self._blocks))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(Canvas(painter, self.theme, self.devicePixelRatioF()))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         document, view = self._session.document, self._session.view

@@ -120,12 +120,6 @@ class TableModel(QAbstractTableModel):
         largest = self._largest[column]
         return float(cell) / largest if isinstance(cell, int | float) and largest > 0 else 0.0
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  Qt's own default
-        return 0 if parent.isValid() else self._count
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  Qt's own default
-        return 0 if parent.isValid() else len(self.columns)
-
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         column = self.columns[index.column()]
         source = self._order[index.row()]
@@ -145,17 +139,6 @@ class TableModel(QAbstractTableModel):
             return self._share(index.column(), source)
         return None
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if orientation == Qt.Orientation.Vertical or section >= len(self.columns):
-            return None
-        column = self.columns[section]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return column.heading
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            left = column.draw in (Draw.TEXT, Draw.CHIP, Draw.BAR)
-            return (Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight) | Qt.AlignmentFlag.AlignVCenter
-        return None
-
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         if not 0 <= column < len(self.columns):
             return
@@ -167,6 +150,23 @@ class TableModel(QAbstractTableModel):
         moved = [self.index(self._rank[s], i.column()) for s, i in zip(sources, old, strict=True)]
         self.changePersistentIndexList(old, moved)
         self.layoutChanged.emit()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  Qt's own default
+        return 0 if parent.isValid() else self._count
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  Qt's own default
+        return 0 if parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if orientation == Qt.Orientation.Vertical or section >= len(self.columns):
+            return None
+        column = self.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.heading
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            left = column.draw in (Draw.TEXT, Draw.CHIP, Draw.BAR)
+            return (Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight) | Qt.AlignmentFlag.AlignVCenter
+        return None
 
 
 def _key(cell: Cell) -> tuple[int, float, str]:

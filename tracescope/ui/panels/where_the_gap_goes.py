@@ -46,13 +46,6 @@ class WhereTheGapGoes(QWidget):
         self._theme = theme
         self.update()
 
-    def sizeHint(self) -> QSize:
-        return QSize(330, 190)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(Canvas(painter, self._theme, self.devicePixelRatioF()))
-
     def _paint(self, canvas: Canvas) -> None:
         t = self._theme
         canvas.begin()
@@ -88,3 +81,10 @@ class WhereTheGapGoes(QWidget):
         canvas.text(right, top + 11, f"{micros(cause.ns)} µs", Style(11, 600, t.text), RIGHT)
         if self._gap > 0:
             canvas.text(right, top + 24, percent(cause.ns / self._gap), Style(10, 400, t.text2), RIGHT)
+
+    def sizeHint(self) -> QSize:
+        return QSize(330, 190)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(Canvas(painter, self._theme, self.devicePixelRatioF()))

@@ -61,12 +61,18 @@ class LanesView(TimePlot):
             area.setBottom(whole[-1])
         return area
 
-    def rows_height(self) -> int:
-        """The height that axis and all rows need."""
+    def whole_rows_height(self, limit: float) -> int:
+        """The height of the axis and as many of the rows, from the top, as fit into ``limit`` px."""
         document, view = self.session.document, self.session.view
+        total = self._sizes.axis
         if document is None or view is None:
-            return self._sizes.axis
-        return self._sizes.axis + sum(row_height(row, self._sizes) for row in rows_of(document, view))
+            return total
+        for row in rows_of(document, view)[view.first_track :]:
+            height = row_height(row, self._sizes)
+            if total + height > limit:
+                break
+            total += height
+        return total
 
     def placed(self, document: Document, view: ViewState) -> tuple[PlacedRow, ...]:
         """The rows on screen."""
@@ -154,7 +160,7 @@ class LanesView(TimePlot):
             self.session.glide(view.with_(first_track=row))
 
     def sizeHint(self) -> QSize:
-        return QSize(800, self.rows_height())
+        return QSize(800, self._sizes.axis + self._sizes.path)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QKeyCombination, Qt
-from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from tracescope.ui.actions import ACTIONS, Scope
@@ -86,8 +86,7 @@ class Timeline(QWidget):
         wanted = view is not None and "energy" in view.overlays
         priced = document is not None and document.basis.energy is not None
         self.energy.setVisible(steps and wanted and priced and self._sizes.energy)
-        # Room that the rows do not need goes to the counters; plain timelines have none and take it all.
-        self.lanes.setMaximumHeight(self.lanes.rows_height() if steps else _UNLIMITED)
+        self._share_height()
         for part in self._parts:
             part.update()
 
@@ -129,6 +128,16 @@ class Timeline(QWidget):
             self._trigger("play")
         return True
 
+    def _share_height(self) -> None:
+        """Give the lanes as many whole rows as fit; what they leave goes to the counters, where there are any."""
+        counters = [part for part in (self.bandwidth, self.energy) if not part.isHidden()]
+        if not counters:
+            self.lanes.setMaximumHeight(_UNLIMITED)
+            return
+        fixed = sum(part.height() for part in (self.run_strip, self.step_bar) if not part.isHidden())
+        free = self.height() - fixed - sum(part.minimumHeight() for part in counters)
+        self.lanes.setMaximumHeight(max(self.lanes.minimumHeight(), self.lanes.whole_rows_height(free)))
+
     def _action_of(self, event: QKeyEvent, modifiers: Qt.KeyboardModifier) -> str | None:
         shift = bool(modifiers & Qt.KeyboardModifier.ShiftModifier)
         if not modifiers & ~Qt.KeyboardModifier.ShiftModifier:
@@ -141,6 +150,10 @@ class Timeline(QWidget):
         # The arrows of the keypad are arrows too: their own modifier is left out.
         pressed = QKeyCombination(modifiers, Qt.Key(event.key()))
         return self._keys_of_actions.get(QKeySequence(pressed).toString())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._share_height()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not self.key_pressed(event):
