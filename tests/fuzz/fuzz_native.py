@@ -151,6 +151,8 @@ def mutated(seeds: Sequence[Seed], number: int, base: int) -> tuple[Seed, bytes]
 
 # --- children ---
 
+Mutate = Callable[[Sequence[Seed], int, int], tuple[Seed, bytes]]
+
 
 def _outcome(path: Path) -> str:
     """``read_changed``: it opened, and only the SHA-256 of the columns tells that it is not what was saved."""
@@ -168,31 +170,46 @@ def _outcome(path: Path) -> str:
     return "read"
 
 
-def _child(seeds: Sequence[Seed], numbers: range, base: int, folder: Path, pipe: int) -> None:
+@dataclass(frozen=True)
+class Target:
+    """What a run does: how inputs are made, what opening one comes to, and how the files are called."""
+
+    mutate: Mutate = mutated
+    judge: Callable[[Path], str] = _outcome
+    suffix: str = ".h5"
+
+
+NATIVE = Target()
+
+
+def _child(seeds: Sequence[Seed], numbers: range, base: int, folder: Path, *, pipe: int, target: Target) -> None:
     faulthandler.disable()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    path = folder / "mutated.tscope.h5"
+    path = folder / f"mutated.tscope{target.suffix}"
     for number in numbers:
-        path.write_bytes(mutated(seeds, number, base)[1])
-        os.write(pipe, f"{_outcome(path)}\n".encode())
+        path.write_bytes(target.mutate(seeds, number, base)[1])
+        os.write(pipe, f"{target.judge(path)}\n".encode())
 
 
-def run(seeds: Sequence[Seed], count: int, base: int, folder: Path, keep: Path | None = None) -> Counter[str]:
+def run(
+    seeds: Sequence[Seed], count: int, base: int, folder: Path, keep: Path | None = None, *, target: Target = NATIVE
+) -> Counter[str]:
     """Open ``count`` mutations; returns how many were read, refused, crashed, hung or uncaught. Findings are kept."""
     totals: Counter[str] = Counter()
     done = 0
     while done < count:
-        for outcome in _one_child(seeds, range(done, count), base, folder):
+        for outcome in _one_child(seeds, range(done, count), base, folder, target):
             totals[outcome] += 1
             if outcome in FINDINGS and keep is not None:
                 keep.mkdir(parents=True, exist_ok=True)
-                (keep / f"{outcome}_{base}_{done}.h5").write_bytes(mutated(seeds, done, base)[1])
+                name = f"{outcome}_{base}_{done}{target.suffix}"
+                (keep / name).write_bytes(target.mutate(seeds, done, base)[1])
             done += 1
     return totals
 
 
-def _one_child(seeds: Sequence[Seed], numbers: range, base: int, folder: Path) -> list[str]:
+def _one_child(seeds: Sequence[Seed], numbers: range, base: int, folder: Path, target: Target) -> list[str]:
     """Outcomes of one child, up to and including the mutation that ended it, if one did."""
     read_end, write_end = os.pipe()
     with warnings.catch_warnings():
@@ -202,7 +219,7 @@ def _one_child(seeds: Sequence[Seed], numbers: range, base: int, folder: Path) -
         os.close(read_end)
         status = 1
         try:
-            _child(seeds, numbers, base, folder, write_end)
+            _child(seeds, numbers, base, folder, pipe=write_end, target=target)
             status = 0
         finally:
             os._exit(status)

@@ -268,6 +268,12 @@ class Database:
             said = printable(str(error))[:120]
             what = "not a SQLite database" if "not a database" in said else f"damaged or incomplete ({said})"
             raise TraceError(f"{self.path.name}: {what}", action="Copy or export it again.") from error
+        except UnicodeDecodeError as error:
+            # SQLite quotes the schema in its message, and the sqlite3 module decodes messages strictly.
+            raise TraceError(
+                f"{self.path.name}: damaged or incomplete (its schema is no valid text)",
+                action="Copy or export it again.",
+            ) from error
 
 
 def _integer(table: Table, column: str) -> str:
