@@ -104,7 +104,7 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
     ("Click", "Select an event, a layer or a step"),
     ("Double-click", "Zoom to the event"),
     ("Drag in the run strip", "Show several steps"),
-    ("Drop a file", "Open it"),
+    ("Drop a file", "Open it; a picture exported here brings its view back"),
 )
 """What the mouse does, for the ``?`` overlay."""
 
