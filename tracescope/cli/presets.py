@@ -7,8 +7,9 @@ import click
 from tracescope.analysis.tables import Column, Table
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.core import units
-from tracescope.core.arithmetic import kv_bytes_per_token, weight_read_bytes
+from tracescope.core.arithmetic import kv_bytes_per_token, stored_bytes, weight_read_bytes
 from tracescope.core.hardware import EnergyModel, HardwareSpec
+from tracescope.core.model import ModelSpec
 from tracescope.models import ModelPreset, hardware_presets, model_presets
 
 
@@ -42,9 +43,25 @@ def model_row(preset: ModelPreset) -> dict[str, Any]:
         "source": preset.source,
         "invented": preset.invented,
         "weight_read_bytes": None if spec is None else weight_read_bytes(spec),
+        "stored_bytes": None if spec is None else stored_bytes(spec),
         "kv_bytes_per_token": None if spec is None else kv_bytes_per_token(spec),
+        "structure": None if spec is None else structure(spec),
         "refused": preset.refusal or None,
     }
+
+
+def structure(spec: ModelSpec) -> str:
+    """What sets the model apart from a plain dense decoder, in a few words; empty for one."""
+    words = []
+    if spec.experts is not None:
+        words.append(f"{spec.experts.chosen} of {spec.experts.experts} experts a token")
+    if spec.latent is not None:
+        words.append("latent attention")
+    limited = [(window, n) for window, n in spec.window_groups if window is not None]
+    words += [f"window {window:,} in {n} of {spec.layers} layers" for window, n in limited]
+    if spec.weights != spec.activations:
+        words.append(spec.weights)
+    return ", ".join(words)
 
 
 def hardware_row(spec: HardwareSpec) -> dict[str, Any]:
@@ -84,7 +101,11 @@ def _models_table(presets: tuple[ModelPreset, ...]) -> Table:
     return Table(
         (
             Column("name", [row["name"] for row in rows], "model"),
-            Column("weight_read_bytes", [units.size(row["weight_read_bytes"]) for row in rows], "weights read"),
+            Column(
+                "weight_read_bytes", [units.size(row["weight_read_bytes"]) for row in rows], "weights read, batch 1"
+            ),
+            Column("stored_bytes", [units.size(row["stored_bytes"]) for row in rows], "stored"),
+            Column("structure", [row["structure"] or "" for row in rows], "structure"),
             Column("kv_bytes_per_token", [row["kv_bytes_per_token"] for row in rows], "KV a token", "B"),
             Column("source", [preset.refusal or preset.source for preset in presets], "source, or why it is refused"),
         )

@@ -198,11 +198,11 @@ def _compute_binds_batch(model: ModelSpec, workload: Workload, basis: Basis) -> 
 
 def _first_batch(holds: Callable[[int], bool]) -> int | None:
     """The first batch from which ``holds`` is true, for something that stays true; None where it never is."""
+    if not holds(LARGEST_BATCH):
+        return None
     low, high = 0, 1
     while not holds(high):
         low, high = high, high * 2
-        if high > LARGEST_BATCH:
-            return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
