@@ -36,8 +36,9 @@ class BarStyle:
 
     ``pitch``: hatch pitch; ``floor``: whether solid and hatch tell floor and excess (the overlay), and whether there
     is a rail; ``pale``: the compute lane's way (outline and pale fill, solid to its floor, no hatch); ``plain``: a
-    track whose events have no floors at all; ``tags``: wide folded runs say how many they hold; ``labels``: texts of
-    an event id, longest first.
+    track whose events have no floors at all; ``tags``: wide folded runs say how many they hold; ``ticks``: a lonely
+    bar under 3 px is a solid tick of its kind, since its shares could not be read; ``labels``: texts of an event id,
+    longest first.
     """
 
     pitch: int = 5
@@ -46,6 +47,7 @@ class BarStyle:
     pale: bool = False
     plain: bool = False
     tags: bool = True
+    ticks: bool = False
     label_px: float = 12
     labels: Callable[[int], tuple[str, ...]] | None = None
 

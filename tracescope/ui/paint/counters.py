@@ -150,9 +150,9 @@ def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, t
     )
     edges = np.cumsum(moved, axis=0) * share
     fills: list[Fill] = [mixed(theme.kinds[letter].fill, theme.panel, PALE) for _, letter in planes]
-    line = edges[-1] + 1 / max(area.height(), 1)
-    roof = np.maximum(line, share)
-    paint_stack(canvas, area, np.vstack([edges, line, roof]), [*fills, theme.ink, Hatched(ROOF, 5)])
+    # No line along the levels here: between neighbouring columns it would be a thicket.
+    roof = np.maximum(edges[-1], share)
+    paint_stack(canvas, area, np.vstack([edges, roof]), [*fills, Hatched(ROOF, 5)], keep=False)
 
 
 def _value_at_playhead(
@@ -235,7 +235,7 @@ def paint_energy(
     painter.save()
     painter.setClipRect(plot)
     fills: list[Fill] = [theme.kinds[letter].fill for letter in "WKC"]
-    paint_stack(canvas, area, stacked / top, [*fills, Hatched(STATIC, 5)])
+    paint_stack(canvas, area, stacked / top, [*fills, Hatched(STATIC, 5)], keep=False)
     names = (("weights", "W"), ("KV", "K"), ("compute", "C"), ("static", ""))
     for row, (name, letter) in enumerate(names):
         height = float(total[row, -1]) / top * area.height()

@@ -36,11 +36,13 @@ def paint_stack(
     edges: F64,
     fills: Sequence[Fill],
     ground: tuple[Fill, NDArray[np.bool_]] | None = None,
+    *,
+    keep: bool = True,
 ) -> None:
     """Draw ``edges`` (upper edges of the parts as shares of the height, float64[parts, columns], rising) in ``rect``.
 
     One column is a logical pixel; part i has ``fills[i]``. ``ground``: a fill for what no part covers, and in which
-    columns. A column whose stack is less than a device pixel high keeps one, so that nothing in sight vanishes.
+    columns. ``keep``: a column whose stack is less than a device pixel high gets one, so that no event vanishes.
     """
     area = canvas.snapped(rect)
     height = max(1, round(area.height() * canvas.scale))
@@ -48,7 +50,8 @@ def paint_stack(
     source = np.minimum((np.arange(width) * edges.shape[1]) // width, edges.shape[1] - 1)
     high = edges[:, source] * height
     top = high[-1]
-    high = np.where((top > 0) & (top < 1), high / np.maximum(top, 1e-12), high)
+    if keep:
+        high = np.where((top > 0) & (top < 1), high / np.maximum(top, 1e-12), high)
     nothing = len(fills)
     part = np.full((height, width), nothing, np.uint8)
     if ground is not None:

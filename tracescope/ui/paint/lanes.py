@@ -183,6 +183,7 @@ def paint_row(
         floor="floor" in view.overlays,
         rail=plane in (Plane.PATH, Plane.WEIGHTS, Plane.KV_READS),
         pale=plane is Plane.COMPUTE,
+        ticks=plane is not Plane.PATH,
         plain=plane is None and not (document.has_steps and document.trace.on_device[row.lane]),
         label_px=12 if plane is Plane.PATH else 11 if plane is not None else 10,
         labels=_labels(document, row),

@@ -122,6 +122,8 @@ def paint_gap_causes(canvas: Canvas, block: Block, document: Document, view: Vie
     right = block.left + block.width
     canvas.text(right, block.top + 14, f"{facts.gap_ns / 1e3:,.0f} µs", Style(13, 400, theme.text2), AT_RIGHT)
     causes = document.gap_causes(view.step)[:6]
+    if not causes:
+        canvas.text(block.left, block.top + 44, "nowhere: every op is at its floor", Style(12, 400, theme.text2))
     largest = max((abs(c.ns) for c in causes), default=1)
     y = block.top + 30
     names = block.left + 24

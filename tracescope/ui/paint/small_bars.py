@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 
 from tracescope.lod.fold import Bars, columns_of
-from tracescope.ui.paint.bar_style import LETTERS, TAG_PX, BarStyle, Placed
+from tracescope.ui.paint.bar_style import LETTERS, TAG_PX, UNKNOWN_SMALL, BarStyle, Placed
 from tracescope.ui.paint.canvas import Canvas, Style
 from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import TimeScale
+from tracescope.ui.theme import mixed
 
 BOX_PX: Final = 12
 """Runs up to this width fill the height of the row; the stack of a wider one is as high as it is busy."""
@@ -24,12 +25,32 @@ def runs_of(placed: Placed, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64],
     return start, np.append(start[1:], len(rows))
 
 
+def _paint_ticks(
+    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: NDArray[np.int64], style: BarStyle
+) -> NDArray[np.int64]:
+    """Draw the bars that stand alone, and return the others."""
+    start, stop = runs_of(placed, rows)
+    alone = stop - start == 1
+    for row in rows[start[alone]].tolist():
+        fill = canvas.theme.kinds[LETTERS[bars.kind[row]]].fill
+        quiet = bars.muted[row] or (style.floor and not bars.known[row])
+        ground = mixed(fill, canvas.theme.panel, UNKNOWN_SMALL) if quiet else fill
+        x0, x1 = float(placed.x0[row]), float(placed.x1[row])
+        canvas.fill(QRectF(x0, band.top(), x1 - x0, band.height()), ground)
+    others: NDArray[np.int64] = rows[np.repeat(~alone, stop - start)]
+    return others
+
+
 def paint_small(
     canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: NDArray[np.int64], style: BarStyle, time: TimeScale
 ) -> None:
     """Fold the bars ``rows`` (all under 3 px) into pixel columns: a lonely one is a tick, a run keeps its shares."""
     if not len(rows):
         return
+    if style.ticks:
+        rows = _paint_ticks(canvas, band, bars, placed, rows, style)
+        if not len(rows):
+            return
     small = bars.taken(rows)
     width = max(1, round(time.width))
     columns = columns_of(small, time.visible, width)
