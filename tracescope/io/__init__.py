@@ -5,10 +5,11 @@ from typing import Final
 
 from tracescope.core.errors import TraceError, printable
 from tracescope.io.chrome.reader import CHROME
+from tracescope.io.csv_events import CSV
 from tracescope.io.importer import Importer
 from tracescope.io.nsys.reader import NSYS
 
-IMPORTERS: Final[tuple[Importer, ...]] = (CHROME, NSYS)
+IMPORTERS: Final[tuple[Importer, ...]] = (CHROME, NSYS, CSV)
 """The first whose ``sniff`` agrees reads the file: put the more specific ones first."""
 
 HEAD_BYTES: Final = 64 * 1024

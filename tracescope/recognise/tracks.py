@@ -99,7 +99,7 @@ def _describe(raw: RawTrack, place: Place) -> tuple[tuple[object, ...], Track]:
         Place.ANNOTATION: TrackKind.ANNOTATION,
     }.get(place, TrackKind.HOST_THREAD)
     if place is Place.DEVICE:
-        name = raw.tid if raw.tid.lower().startswith("stream") else f"stream {raw.tid}"
+        name = f"stream {raw.tid}" if raw.tid[:1].isdigit() else raw.tid
     else:
         name = raw.thread or f"thread {raw.tid}"
         name += {Place.ANNOTATION: " · annotations", Place.PYTHON: " · Python"}.get(place, "")
