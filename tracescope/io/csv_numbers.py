@@ -39,7 +39,7 @@ class Numbers:
         """``text`` in a unit of 10^``digits`` ns as whole nanoseconds, half to even; None where it is no number."""
         text = text.strip()
         if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
-            return int(text) * 10**digits
+            return int(text) * int(10**digits)
         text = text.translate(_SPACES)
         if len(text) > MAX_DIGITS:
             return None
@@ -57,9 +57,10 @@ class Numbers:
         shift = digits + exponent - len(fraction)
         value = int(whole + fraction)
         if shift >= 0:
-            value = value * 10**shift if shift <= MAX_DIGITS or not value else 10**MAX_DIGITS
+            value *= int(10 ** min(shift, MAX_DIGITS))  # what is cut here is past every limit
         else:
-            value, rest = divmod(value, 10**-shift)
+            unit = int(10**-shift)
+            value, rest = divmod(value, unit)
             self.finer += rest > 0
-            value += rest * 2 > 10**-shift or (rest * 2 == 10**-shift and value % 2 == 1)
+            value += rest * 2 > unit or (rest * 2 == unit and value % 2 == 1)
         return -value if found[1] == "-" else value
