@@ -58,7 +58,7 @@ def test_what_outgrows_the_memory_is_said_too(tmp_path: Path, capsys: pytest.Cap
         (["--hardware", "lesson-1tbs", "-o", "x"], "--model is needed"),
         (["--model", "lesson-20gb", "-o", "x"], "--hardware"),
         ([*LESSON], "-o OUT.tscope.h5 is needed"),
-        ([*LESSON, "-o", "x", "--profile", "calibrated"], "'ideal', 'realistic'"),
+        ([*LESSON, "-o", "x", "--profile", "hopeful"], "'realistic', 'calibrated'"),
         ([*LESSON, "-o", "x", "--steps", "0"], "0 steps"),
         ([*LESSON, "-o", "x", "--steps", "999999999999"], "events"),
         ([*LESSON, "-o", "x", "--seed", "-1"], "seed"),

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from tracescope.analysis.tables import Column, Table
+from tracescope.cli.calibration import print_calibration
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.core import units
 from tracescope.core.arithmetic import kv_bytes_per_token, stored_bytes, weight_read_bytes
@@ -14,10 +15,13 @@ from tracescope.models import ModelPreset, hardware_presets, model_presets
 
 
 @click.command("presets")
-@click.argument("what", type=click.Choice(["models", "hardware"]), required=False)
+@click.argument("what", type=click.Choice(["models", "hardware", "calibration"]), required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def presets_command(*, what: str | None, as_json: bool) -> None:
-    """The built-in models and machines with their sources."""
+    """The built-in models and machines with their sources, or what the calibrated profile is fitted to."""
+    if what == "calibration":
+        print_calibration(as_json=as_json)
+        return
     if as_json:
         document: dict[str, Any] = {}
         if what != "hardware":

@@ -38,7 +38,8 @@ from tracescope.synth.timing import IDEAL, PROFILES
     type=click.Choice(PROFILES),
     default=IDEAL,
     show_default=True,
-    help="ideal: every op exactly on its floor; realistic: typical kernels, gaps and a host above it.",
+    help="ideal: every op exactly on its floor; realistic: typical kernels, gaps and a host above it; calibrated: "
+    "fitted to public measurements (tracescope presets calibration).",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="OUT.tscope.h5", help="The file to write.")
 def synth_command(

@@ -23,8 +23,9 @@ from tracescope.core.trace import (
     TraceMeta,
     Track,
 )
+from tracescope.synth.calibrated import calibration_notes
 from tracescope.synth.plan import ENGINES, HOST, Plan, plan_steps
-from tracescope.synth.timing import IDEAL, Timing, time_plan
+from tracescope.synth.timing import CALIBRATED, IDEAL, REALISTIC, Timing, time_plan
 
 MAX_EVENTS: Final = 50_000_000
 """About 5 GB while a trace of this size is made; larger ones are a typing mistake on the machines this runs on."""
@@ -51,7 +52,7 @@ def synthesize(
     plan = plan_steps(model, basis, workload, steps)
     if float(plan.floor_ns.max()) * plan.ops * steps > LONGEST_NS:
         raise TraceError("this trace would last longer than 73 years", action="check --bandwidth and --steps")
-    timing = time_plan(plan, basis, profile, seed)
+    timing = time_plan(plan, basis, profile, seed, batch=workload.batch)
     return _assemble(plan, timing, _meta(model, basis, profile, seed), model, workload)
 
 
@@ -72,8 +73,10 @@ def _meta(model: ModelSpec, basis: Basis, profile: str, seed: int) -> TraceMeta:
         "every request starts with its context cached; prompt processing is not simulated",
         "one chain of operations: nothing overlaps, and the next step waits for token selection",
     ]
-    if profile != IDEAL:
+    if profile == REALISTIC:
         notes.append("the profile's reach and gaps are typical public figures, not a fit to this machine")
+    elif profile == CALIBRATED:
+        notes += calibration_notes(basis)
     return TraceMeta(
         created_by=f"tracescope {__version__}",
         model=model,

@@ -77,7 +77,7 @@ class TraceMaker:
             return
         s = self._schedule
         plan = plan_load(self._model, self._basis, self._workload, self._load.part(rows))
-        timing = time_plan(plan, self._basis, profile, seed, delays=False)
+        timing = time_plan(plan, self._basis, profile, seed, batch=s.batch[rows], delays=False)
         timing = fitted(timing, plan, s.step_duration[rows], s.delay[rows])
         ends = np.cumsum(timing.wait + timing.duration, axis=1) + s.step_start[rows, None]
         engine = plan.engine[plan.work]

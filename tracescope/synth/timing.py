@@ -14,11 +14,14 @@ from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.floors import F64, round_cumulatively
 from tracescope.core.hardware import Basis
+from tracescope.synth.calibrated import CalibratedLaw, calibrated_law, host_ns
+from tracescope.synth.demand import Demand, datasheet_share, demand_of
 from tracescope.synth.plan import COMPUTE, Plan
 
 IDEAL: Final = "ideal"
 REALISTIC: Final = "realistic"
-PROFILES: Final = (IDEAL, REALISTIC)
+CALIBRATED: Final = "calibrated"
+PROFILES: Final = (IDEAL, REALISTIC, CALIBRATED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +99,23 @@ GAP_NS: Final = (300, 420)
 """Between two kernels of a replayed graph (range): node to node, some tenths of a µs on CUDA."""
 HICCUP_SHARE, HICCUP_NS = 1 / 400, 4_000
 """One gap in 400 is longer by this much: a dependency that is resolved late."""
+MEAN_GAP_NS: Final = (GAP_NS[0] + GAP_NS[1]) / 2 + HICCUP_SHARE * HICCUP_NS
 FIRST_USE_NS: Final = (800_000, 1_200_000)
 """The first launch loads the module of each kind of kernel (lazy loading), about a millisecond apiece."""
 STALL_SHARE, STALL_NS = 1 / 96, (600_000, 2_600_000)
 """One step in 96 finds the host busy elsewhere (garbage collection, the scheduler) for this range."""
 
+MEMORY_KINDS: Final = ("weight_read", "embedding_gather", "kv_read", "kv_append")
+
 _BLOCK = 1 << 17  # ops drawn at once: the random numbers of a block stay in the cache, and memory stays flat
 
 
-def time_plan(plan: Plan, basis: Basis, profile: str, seed: int, *, delays: bool = True) -> Timing:
+def time_plan(
+    plan: Plan, basis: Basis, profile: str, seed: int, *, batch: I64 | int = 1, delays: bool = True
+) -> Timing:
     """Waits and durations of every op of ``plan`` under ``profile``; the same seed gives the same numbers.
 
+    ``batch`` is the number of requests, of every step or int64[steps]: the host of the calibrated profile asks.
     Without ``delays`` the host never stalls and has loaded its kernels before: who asks has counted that already.
     Raises TraceError for a profile that does not exist.
     """
@@ -115,7 +124,8 @@ def time_plan(plan: Plan, basis: Basis, profile: str, seed: int, *, delays: bool
     floor = _rounded_floors(plan)
     if profile == IDEAL:
         return Timing(np.zeros_like(floor), floor)
-    return _realistic(plan, basis, floor, seed, delays=delays)
+    requests = np.broadcast_to(np.asarray(batch, np.int64), (plan.steps,))
+    return _jittered(plan, basis, profile, floor, requests, seed=seed, delays=delays)
 
 
 def _rounded_floors(plan: Plan) -> I64:
@@ -126,26 +136,38 @@ def _rounded_floors(plan: Plan) -> I64:
     return out
 
 
-def _realistic(plan: Plan, basis: Basis, floor: I64, seed: int, *, delays: bool) -> Timing:
+def _jittered(plan: Plan, basis: Basis, profile: str, floor: I64, batch: I64, *, seed: int, delays: bool) -> Timing:
     per_op = np.random.Generator(np.random.PCG64([seed, 0]))
     per_step = np.random.Generator(np.random.PCG64([seed, 1]))
-    law = kernel_law(plan.op, basis)
-    spread, tail = law.spread, law.tail
-    activation_ns = np.maximum(plan.table.activation, 0) / (basis.bandwidth_bytes_per_s or 1) * 1e9
+    law, jitter = _law(profile, plan.op, basis), Jitter.of(plan.op)
+    table = plan.table
+    moved = sum(np.maximum(getattr(table, name), 0) for name in MEMORY_KINDS)
+    demand = demand_of(
+        basis,
+        plan.floor_ns,
+        plan.engine == COMPUTE,
+        memory=moved,
+        flops=table.flops,
+        link=table.link,
+        activation=table.activation,
+    )
     wait, duration = np.empty_like(floor), np.empty_like(floor)
     for rows in _blocks(plan):
         # Only sums and products of uniform numbers: the same bits on every machine and every numpy.
         draw = per_op.random((rows.stop - rows.start, plan.ops, 3))
         work = plan.work[rows]
-        time = law.steady_ns(plan.floor_ns[work], activation_ns[work], plan.engine[work] == COMPUTE)
-        time *= 1 + spread * (draw[..., 0] + draw[..., 1] - 1) + tail * np.maximum(12 * draw[..., 1] - 11, 0)
+        time = law.steady_ns(demand.take(work))
+        if profile == CALIBRATED:
+            time[:, plan.host] = host_ns(batch[rows])[:, None]
+            time /= jitter.mean  # the fits are of mean times
+        time *= jitter.factor(draw)
         duration[rows] = np.maximum(np.rint(time), floor[rows])
         late = draw[..., 2] > 1 - HICCUP_SHARE
         wait[rows] = np.rint(GAP_NS[0] + (GAP_NS[1] - GAP_NS[0]) * draw[..., 2] + HICCUP_NS * late)
     wait[:, plan.host] = 0
     after_launch = np.flatnonzero(plan.host) + 1
     wait[:, after_launch[after_launch < plan.ops]] += GRAPH_START_NS
-    if delays:
+    if delays and profile == REALISTIC:
         _load_kernels(duration, plan, per_step)
         _stall_host(duration, plan, per_step)
     return Timing(wait, duration)
@@ -159,44 +181,66 @@ class KernelLaw:
     least: F64
     slowdown: F64
     moves: Bool
-    spread: F64
-    tail: F64
 
-    def steady_ns(self, floor_ns: F64, activation_ns: F64, compute: Bool) -> F64:
-        """Durations without jitter, ns, of ops with these floors; all arguments broadcast against [..., ops]."""
-        slower = np.where(compute, 1 / COMPUTE_REACH, self.slowdown)
-        return np.maximum(self.least, self.ramp + (floor_ns + self.moves * activation_ns) * slower)
-
-    @property
-    def mean_jitter(self) -> F64:
-        """What the jitter multiplies a duration by on average: the symmetric part nothing, the tail 1/24 of itself."""
-        return 1 + self.tail / 24
+    def steady_ns(self, demand: Demand) -> F64:
+        """Durations without jitter, ns."""
+        slower = np.where(demand.compute, 1 / COMPUTE_REACH, self.slowdown)
+        return np.maximum(self.least, self.ramp + (demand.floor_ns + self.moves * demand.activation_ns) * slower)
 
 
 def kernel_law(op: U8, basis: Basis) -> KernelLaw:
     """How the kernels of ``op`` (an Op each) run in the realistic profile on ``basis``."""
     kernels = [KERNELS[Op(o)] for o in op.tolist()]
-    ramp, least, spread, tail, reach = (
-        np.array([getattr(k, name) for k in kernels], np.float64)
-        for name in ("ramp_ns", "least_ns", "spread", "tail", "reach")
+    ramp, least, reach = (
+        np.array([getattr(k, name) for k in kernels], np.float64) for name in ("ramp_ns", "least_ns", "reach")
     )
-    slowdown = 1 / np.minimum(1, reach * _datasheet_share(basis))
-    return KernelLaw(ramp, least, slowdown, np.array([k.activations for k in kernels], bool), spread, tail)
+    slowdown = 1 / np.minimum(1, reach * datasheet_share(basis))
+    return KernelLaw(ramp, least, slowdown, np.array([k.activations for k in kernels], bool))
 
 
-def expected_ns(profile: str, basis: Basis, op: U8, floor_ns: F64, *, activation_ns: F64, compute: Bool) -> F64:
-    """Mean time of each op of a step with the gap before it, float64 ns like ``floor_ns`` [..., ops].
+def _law(profile: str, op: U8, basis: Basis) -> KernelLaw | CalibratedLaw:
+    return kernel_law(op, basis) if profile == REALISTIC else calibrated_law(op, basis, MEAN_GAP_NS)
 
-    ``op`` holds an Op each; ``activation_ns`` is what unfused activations take at the bandwidth; ``compute`` marks ops
-    bound by FLOPs. Stalls and first uses are not in it: see :func:`host_delays`.
+
+@dataclass(frozen=True, eq=False)
+class Jitter:
+    """How far the times of ops scatter, float64[ops] each: a symmetric part, and a tail of one draw in twelve."""
+
+    spread: F64
+    tail: F64
+
+    @classmethod
+    def of(cls, op: U8) -> "Jitter":
+        """That of the table of kernels; nothing public says how the calibrated ones scatter."""
+        kernels = [KERNELS[Op(o)] for o in op.tolist()]
+        return cls(np.array([k.spread for k in kernels]), np.array([k.tail for k in kernels]))
+
+    def factor(self, draw: F64) -> F64:
+        """What to multiply by, for uniform draws [..., ops, 2 or more]."""
+        symmetric = self.spread * (draw[..., 0] + draw[..., 1] - 1)
+        return 1 + symmetric + self.tail * np.maximum(12 * draw[..., 1] - 11, 0)
+
+    @property
+    def mean(self) -> F64:
+        """What a duration is multiplied by on average: the symmetric part nothing, the tail 1/24 of itself."""
+        return 1 + self.tail / 24
+
+
+def expected_ns(profile: str, basis: Basis, op: U8, demand: Demand, batch: int = 1) -> F64:
+    """Mean time of each op of a step of ``batch`` requests with the gap before it, float64 ns [..., ops].
+
+    ``op`` holds an Op each. Stalls and first uses are not in it: see :func:`host_delays`.
     """
     if profile == IDEAL:
-        return floor_ns
-    law = kernel_law(op, basis)
+        return demand.floor_ns
     host = np.equal(op, Op.LAUNCH)
-    gap = sum(GAP_NS) / 2 + HICCUP_SHARE * HICCUP_NS
-    mean = np.maximum(law.steady_ns(floor_ns, activation_ns, compute) * law.mean_jitter, floor_ns)
-    return mean + np.where(host, GRAPH_START_NS, gap)  # one launch a step: the graph starts once
+    mean = _law(profile, op, basis).steady_ns(demand)
+    if profile == REALISTIC:
+        mean = mean * Jitter.of(op).mean
+    elif host.any():
+        mean = np.where(host, host_ns(np.array([batch])), mean)
+    mean = np.maximum(mean, demand.floor_ns)
+    return mean + np.where(host, GRAPH_START_NS, MEAN_GAP_NS)  # one launch a step: the graph starts once
 
 
 def host_delays(profile: str, steps: int, kinds: int, random: np.random.Generator, *, first: bool) -> I64:
@@ -204,7 +248,7 @@ def host_delays(profile: str, steps: int, kinds: int, random: np.random.Generato
 
     ``random`` goes on where it stopped, so that blocks of any size give the same numbers.
     """
-    if profile == IDEAL:
+    if profile != REALISTIC:  # the calibrated host's term is fitted to medians of steps that were warm
         return np.zeros(steps, np.int64)
     draw = random.random((steps, 2))
     low, high = STALL_NS
@@ -212,13 +256,6 @@ def host_delays(profile: str, steps: int, kinds: int, random: np.random.Generato
     if first and steps:
         late[0] = int(kinds * sum(FIRST_USE_NS) / 2)
     return late
-
-
-def _datasheet_share(basis: Basis) -> float:
-    """What to multiply a reach by when the basis counts a sustained rate, which has the memory's own losses in it."""
-    if basis.hardware is None or basis.bandwidth_bytes_per_s is None or basis.bandwidth_source != "sustained":
-        return 1.0
-    return basis.hardware.bandwidth_bytes_per_s / basis.bandwidth_bytes_per_s
 
 
 def _blocks(plan: Plan) -> Iterator[slice]:

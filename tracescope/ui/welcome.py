@@ -251,6 +251,7 @@ class Welcome(QScrollArea):
 _PROFILE_NOTES = {
     "ideal": "every operation exactly on its floor",
     "realistic": "typical shares of bandwidth and launch gaps",
+    "calibrated": "fitted to public measurements of kernels",
 }
 
 

@@ -1,0 +1,218 @@
+"""The calibrated profile: how long kernels take, fitted to public measurements of single kernels.
+
+Three laws, each fitted by least squares of relative errors, machine by machine and over all of them together:
+
+- matrix products: ``fixed + √((bytes / (reach · BW))² + (FLOP / (compute_reach · P))²)``
+- decode attention and all-reduce: ``fixed + bytes / (reach · rate)``
+- norms, rope, activations, additions and the embedding: one time each, whatever the batch, as the rows say
+
+``fixed`` is what a kernel takes however little it moves: launch, fill and drain. What the host of a serving engine adds
+to a step, ``step + request · batch``, is a term of its own.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from tracescope.core.floors import F64
+
+POOLED: Final = "pooled"
+"""The fit over all machines, for a machine that nobody measured."""
+
+PRODUCTS, ATTENTION, ALL_REDUCE, HOST = "products", "attention", "all_reduce", "host"
+SMALL: Final = ("norm", "rope", "act", "add", "embed")
+
+_REACHES: Final = np.arange(50, 101) / 100
+_COMPUTE_REACHES: Final = np.arange(30, 101, 2) / 100
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One law for one kind of kernel on one machine; ``reach`` and ``compute_reach`` are shares of datasheet rates.
+
+    ``rows`` measurements were fitted with a mean and a largest absolute relative error of ``error`` and ``worst``.
+    ``reach`` is 0 where only the fixed time counts.
+    """
+
+    kind: str
+    machine: str
+    fixed_ns: float
+    reach: float
+    compute_reach: float
+    rows: int
+    error: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostFit:
+    """What a serving engine's host adds to a step, ns: ``step_ns + request_ns · batch``; errors are of whole steps."""
+
+    step_ns: float
+    request_ns: float
+    rows: int
+    error: float
+    worst: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Every fit by kind and machine, and the host's term."""
+
+    fits: tuple[Fit, ...]
+    host: HostFit
+
+    def fit(self, kind: str, machine: str | None) -> Fit:
+        """The fit of ``kind`` on ``machine``, or the pooled one where that machine has no rows of it."""
+        own = {f.machine: f for f in self.fits if f.kind == kind}
+        return own.get(machine or POOLED, own[POOLED])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Measurements of one kind: machines, then float64 arrays of one length, times in ns."""
+
+    machine: tuple[str, ...]
+    memory_ns: F64
+    compute_ns: F64
+    measured_ns: F64
+
+    def of(self, machine: str) -> "Rows":
+        """Those of one machine; of all for POOLED."""
+        if machine == POOLED:
+            return self
+        chosen = np.array([m == machine for m in self.machine], bool)
+        parts = (a[chosen] for a in (self.memory_ns, self.compute_ns, self.measured_ns))
+        return Rows((machine,) * int(chosen.sum()), *parts)
+
+    def __len__(self) -> int:
+        return len(self.machine)
+
+
+def _preset(name: str) -> bytes:
+    return (files("tracescope") / "presets" / name).read_bytes()
+
+
+@cache
+def calibration() -> Calibration:
+    """The table that ships: what :func:`fit_kernels` found, and the host's term."""
+    return msgspec.json.decode(_preset("calibration.json"), type=Calibration)
+
+
+@cache
+def measured() -> dict[str, Any]:
+    """The public measurements: ``machines``, ``sources``, and a table of ``columns`` and ``rows`` a kind."""
+    found: dict[str, Any] = msgspec.json.decode(_preset("measured_kernels.json"))
+    return found
+
+
+def records(kind: str) -> list[dict[str, Any]]:
+    """The measurements of one kind, a dict each, by column name."""
+    table = measured()[kind]
+    return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+
+
+def kernel_rows() -> dict[str, Rows]:
+    """The measurements that the fits use, by kind, with the times that datasheet rates alone would give."""
+    found = {PRODUCTS: _rows(records(PRODUCTS), "weight_bytes", lambda r: r["batch"] * r["weight_bytes"])}
+    found[ATTENTION] = _rows(records(ATTENTION), "kv_bytes", lambda r: 0)
+    found[ALL_REDUCE] = _link_rows(records(ALL_REDUCE))
+    for kind in SMALL:
+        found[kind] = _rows([r for r in records("small") if r["kind"] == kind], None, lambda r: 0)
+    return found
+
+
+def _rows(rows: list[dict[str, Any]], size: str | None, flops: Callable[[dict[str, Any]], int]) -> Rows:
+    """FLOPs of a product in 16 bit: 2 · batch · elements, as many as ``batch`` times its bytes."""
+    machines = measured()["machines"]
+    memory = [0 if size is None else r[size] / machines[r["machine"]]["bandwidth_bytes_per_s"] for r in rows]
+    compute = [flops(r) / machines[r["machine"]]["bf16_flops_per_s"] for r in rows]
+    us = np.array([r["us"] for r in rows], np.float64)
+    return Rows(tuple(r["machine"] for r in rows), np.array(memory) * 1e9, np.array(compute) * 1e9, us * 1e3)
+
+
+def _link_rows(rows: list[dict[str, Any]]) -> Rows:
+    """All-reduces: one rank of t sends 2(t − 1)/t of the message, at the link's datasheet rate."""
+    machines = measured()["machines"]
+    sent = [2 * (r["ranks"] - 1) / r["ranks"] * r["message_bytes"] for r in rows]
+    rate = [machines[r["machine"]]["link_bytes_per_s"] for r in rows]
+    us = np.array([r["us"] for r in rows], np.float64)
+    return Rows(tuple(r["machine"] for r in rows), np.array(sent) / np.array(rate) * 1e9, np.zeros(len(rows)), us * 1e3)
+
+
+def fit_kernels() -> tuple[Fit, ...]:
+    """Fit every kind on every machine that has rows of it, and on all together. Deterministic; about a second."""
+    found = []
+    for kind, rows in kernel_rows().items():
+        fit = fit_products if kind == PRODUCTS else fit_fixed if kind in SMALL else fit_line
+        for machine in (*dict.fromkeys(rows.machine), POOLED):
+            found.append(fit(kind, machine, rows.of(machine)))
+    return tuple(found)
+
+
+def fit_products(kind: str, machine: str, rows: Rows) -> Fit:
+    """Every pair of reaches on a grid of hundredths is tried; the fixed time of each is a least-squares solution."""
+    tried = []
+    for reach in _REACHES:
+        for compute_reach in _COMPUTE_REACHES:
+            moving = np.hypot(rows.memory_ns / reach, rows.compute_ns / compute_reach)
+            fixed = max(0.0, _best_offset(moving, rows.measured_ns))
+            squares = float((((fixed + moving) / rows.measured_ns - 1) ** 2).sum())
+            tried.append((squares, fixed, float(reach), float(compute_reach), moving))
+    _, fixed, reach, compute_reach, moving = min(tried, key=lambda t: t[:4])
+    return _fit(kind, machine, rows, fixed + moving, (fixed, reach, compute_reach))
+
+
+def _best_offset(moving: F64, measured_ns: F64) -> float:
+    """The constant that, added to ``moving``, leaves the smallest squares of relative errors."""
+    weight = 1 / measured_ns**2
+    return float(((measured_ns - moving) * weight).sum() / weight.sum())
+
+
+def fit_line(kind: str, machine: str, rows: Rows) -> Fit:
+    """A fixed time and one over the reach, by least squares of relative errors."""
+    columns = np.stack([np.ones(len(rows)), rows.memory_ns], axis=1) / rows.measured_ns[:, None]
+    (fixed, slope), *_ = np.linalg.lstsq(columns, np.ones(len(rows)), rcond=None)
+    fixed, slope = max(0.0, float(fixed)), float(slope)
+    return _fit(kind, machine, rows, fixed + slope * rows.memory_ns, (fixed, 1 / slope, 1.0))
+
+
+def fit_fixed(kind: str, machine: str, rows: Rows) -> Fit:
+    """One time for all, the geometric mean."""
+    fixed = float(np.exp(np.log(rows.measured_ns).mean()))
+    return _fit(kind, machine, rows, np.full(len(rows), fixed), (fixed, 0.0, 0.0))
+
+
+def _fit(kind: str, machine: str, rows: Rows, predicted: F64, law: tuple[float, float, float]) -> Fit:
+    off = np.abs(predicted / rows.measured_ns - 1)
+    fixed, reach, compute_reach = law
+    error, worst = round(float(off.mean()), 4), round(float(off.max()), 4)
+    return Fit(kind, machine, round(fixed, 1), round(reach, 4), round(compute_reach, 4), len(rows), error, worst)
+
+
+def fit_host(batch: Iterable[float], device_ns: Iterable[float], measured_ns: Iterable[float], source: str) -> HostFit:
+    """What is left of measured steps above the device's own time, as a line in the batch; neither part negative.
+
+    Least squares of errors relative to the whole step.
+    """
+    requests, device, whole = (np.array(list(values), np.float64) for values in (batch, device_ns, measured_ns))
+    columns = np.stack([np.ones(len(whole)), requests], axis=1) / whole[:, None]
+    left = 1 - device / whole
+    (step, request), *_ = np.linalg.lstsq(columns, left, rcond=None)
+    if step < 0:
+        line = columns[:, 1]
+        step, request = 0.0, float(line @ left / (line @ line))
+    step_ns, request_ns = round(float(step), 1), round(max(0.0, float(request)), 1)
+    off = np.abs((device + step_ns + request_ns * requests) / whole - 1)
+    return HostFit(step_ns, request_ns, len(whole), round(float(off.mean()), 4), round(float(off.max()), 4), source)
+
+
+def encode(found: Calibration) -> bytes:
+    """``found`` as the file that ships."""
+    return msgspec.json.format(msgspec.json.encode(asdict(found)), indent=2) + b"\n"
