@@ -1,7 +1,6 @@
 """Continuous batching, first come first served: when each request waits, decodes and leaves, and every step between."""
 
-from bisect import bisect_right
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Final
@@ -19,6 +18,7 @@ from tracescope.synth.timing import host_delays
 
 MAX_STEPS: Final = 10_000_000
 _DELAYS: Final = 4096
+_LONGEST_STRETCH: Final = 65_536
 NOT_YET: Final = -1
 
 ADMISSION_RULE: Final = (
@@ -113,29 +113,56 @@ def serve(
     if max_batch < 1:
         raise TraceError(f"a batch of at most {max_batch} serves nothing", action="use --max-batch 1 or more")
     engine = _Engine(stream, room, times, max_batch)
-    delays = _delays(profile, times.kernel_kinds, seed)
+    delays = _Delays(profile, times.kernel_kinds, seed)
     limit = MAX_STEPS if steps is None else steps
     while engine.admit():
-        if len(engine.duration) == limit:
+        if engine.steps == limit:
             if steps is None:
                 raise TraceError(
                     f"these requests need more than {MAX_STEPS:,} steps", action="use --steps, or fewer requests"
                 )
             break
-        engine.step(next(delays))
-    return engine.schedule(steps_ended_it=len(engine.duration) == limit)
+        engine.run(limit - engine.steps, delays)
+    return engine.schedule()
 
 
-def _delays(profile: str, kinds: int, seed: int) -> Iterator[int]:
-    random = np.random.Generator(np.random.PCG64([seed, 2]))
-    first = True
-    while True:
-        yield from host_delays(profile, _DELAYS, kinds, random, first=first).tolist()
-        first = False
+class _Delays:
+    """What the host adds to each step, in the order of the steps; the same however many are taken at once."""
+
+    def __init__(self, profile: str, kinds: int, seed: int) -> None:
+        self._profile, self._kinds = profile, kinds
+        self._random = np.random.Generator(np.random.PCG64([seed, 2]))
+        self._ready = host_delays(profile, _DELAYS, kinds, self._random, first=True)
+        self._at = 0
+
+    def ahead(self, n: int) -> I64:
+        """The next ``n`` delays, int64 ns; :meth:`use` says how many of them were used."""
+        while len(self._ready) - self._at < n:
+            more = host_delays(self._profile, _DELAYS, self._kinds, self._random, first=False)
+            self._ready = np.concatenate([self._ready[self._at :], more])
+            self._at = 0
+        return self._ready[self._at : self._at + n]
+
+    def use(self, n: int) -> None:
+        """Go ``n`` steps on."""
+        self._at += n
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Stretch:
+    """Steps that follow one another with the same requests: int64 ns, and what the first of them has."""
+
+    now: int
+    duration: I64
+    batch: int
+    context: int
+    reads: list[I64]
+    joined: int
+    delay: I64
 
 
 class _Engine:
-    """The state between two steps. Plain integers and lists: a step costs about two microseconds."""
+    """The state between two steps, and the steps so far as stretches in which nobody joined or left."""
 
     def __init__(self, stream: RequestStream, room: KvRoom, times: StepTimes, max_batch: int) -> None:
         self._stream, self._times, self._max_batch = stream, times, max_batch
@@ -158,13 +185,10 @@ class _Engine:
         self._filling: list[list[int]] = [[] for _ in self._caps]  # steps before which a request's window is full
         self._start = [NOT_YET] * len(ids)
         self._finish = [NOT_YET] * len(ids)
-        self._starts: list[int] = []
-        self.duration: list[int] = []
-        self._batch: list[int] = []
-        self._contexts: list[int] = []
-        self._reads: list[list[int]] = [[] for _ in self._caps]
-        self._joined: list[int] = []
-        self._delay: list[int] = []
+        self.steps = 0
+        self._typical_ns = math.inf
+        self._joining = 0
+        self._stretches: list[_Stretch] = []
 
     def admit(self) -> bool:
         """Let in whoever may join the next step, waiting for an arrival if nobody is there; False: all are served."""
@@ -181,11 +205,11 @@ class _Engine:
         ):
             self._join(self._next)
             self._next += 1
-        self._joined.append(self._next - before)
+        self._joining = self._next - before
         return True
 
     def _join(self, request: int) -> None:
-        step, prompt, output = len(self.duration), self._prompt[request], self._output[request]
+        step, prompt, output = self.steps, self._prompt[request], self._output[request]
         self._start[request] = self._now
         self._active += 1
         self._free -= self._need[request]
@@ -200,29 +224,58 @@ class _Engine:
             else:
                 self._read[k] += cap
 
-    def step(self, delay: int) -> None:
-        """One token for everybody."""
-        ns = delay
-        time = 0.0
-        for curve, tokens in zip(self._times.curves(self._active), self._read, strict=True):
-            i = bisect_right(curve.knots, tokens) - 1
-            time += curve.values[i] + curve.slopes[i] * (tokens - curve.knots[i])
-        ns += max(1, round(time))
-        self._starts.append(self._now)
-        self._delay.append(delay)
-        self.duration.append(ns)
-        self._batch.append(self._active)
-        self._contexts.append(self._context)
-        for k, read in enumerate(self._read):
-            self._reads[k].append(read)
-            self._read[k] = read + self._growing[k]
-            filling = self._filling[k]
-            while filling and filling[0] == len(self.duration):
+    def run(self, limit: int, delays: _Delays) -> None:
+        """Make at most ``limit`` steps, until somebody may join, somebody leaves, or a window is full."""
+        n = min(limit, _LONGEST_STRETCH, self._leaving[0][0] - self.steps)
+        n = min([n, *(filling[0] - self.steps for filling in self._filling if filling)])
+        arrival = self._next_to_join()
+        age = np.arange(self._enough(arrival, n), dtype=np.int64)
+        reads = [read + age * grown for read, grown in zip(self._read, self._growing, strict=True)]
+        curves = self._times.curves(self._active)
+        time = sum((curve.at(tokens) for curve, tokens in zip(curves, reads, strict=True)), np.zeros(len(age)))
+        delay = delays.ahead(len(age))
+        duration = np.maximum(np.rint(time).astype(np.int64), 1) + delay
+        ends = self._now + np.cumsum(duration)
+        if arrival is not None:
+            n = min(len(age), int(ends.searchsorted(arrival)) + 1)
+        self._stretches.append(
+            _Stretch(
+                now=self._now,
+                duration=duration[:n],
+                batch=self._active,
+                context=self._context,
+                reads=[tokens[:n] for tokens in reads],
+                joined=self._joining,
+                delay=delay[:n],
+            )
+        )
+        delays.use(n)
+        self._typical_ns = max(1.0, float(time[n - 1]))
+        self._go_on(n, int(ends[n - 1]))
+
+    def _next_to_join(self) -> int | None:
+        """When somebody who could join arrives; None where nobody is left, or the next one must wait for a leaver."""
+        n = self._next
+        if n == len(self._arrival) or self._active == self._max_batch or self._need[n] > self._free:
+            return None
+        return int(self._arrival[n])
+
+    def _enough(self, arrival: int | None, n: int) -> int:
+        """Of the next ``n`` steps about as many as reach ``arrival``; another stretch follows where they do not."""
+        if arrival is None:
+            return n
+        return min(n, int((arrival - self._now) / self._typical_ns) + 2)
+
+    def _go_on(self, n: int, now: int) -> None:
+        self.steps += n
+        self._now = now
+        self._context += n * self._active
+        for k, filling in enumerate(self._filling):
+            self._read[k] += n * self._growing[k]
+            while filling and filling[0] == self.steps:
                 heappop(filling)
                 self._growing[k] -= 1
-        self._now += ns
-        self._context += self._active
-        while self._leaving and self._leaving[0][0] == len(self.duration):
+        while self._leaving and self._leaving[0][0] == self.steps:
             self._leave(heappop(self._leaving)[1])
 
     def _leave(self, request: int) -> None:
@@ -236,13 +289,12 @@ class _Engine:
             if cap is None or (self._prompt[request] < cap and total <= cap):
                 self._growing[k] -= 1
 
-    def schedule(self, *, steps_ended_it: bool) -> Schedule:
+    def schedule(self) -> Schedule:
         """Everything as arrays; requests that a cut left in the batch have generated a part."""
-        steps = len(self.duration)
+        steps = self.steps
         n = len(self._refused)
         start, finish, generated = np.full(n, NOT_YET), np.full(n, NOT_YET), np.zeros(n, np.int64)
         start[self._ids], finish[self._ids] = self._start, self._finish
-        step_start = np.array(self._starts, np.int64)
         begun = np.flatnonzero((start >= 0) & (finish >= 0))
         generated[begun] = self._stream.output[begun]
         for leaves, request in self._leaving:
@@ -250,8 +302,17 @@ class _Engine:
             generated[self._ids[request]] = steps - first
             if first == steps:  # admitted to a step that a cut took away
                 start[self._ids[request]] = NOT_YET
-        joined = np.array(self._joined[:steps], np.int64)
-        duration = np.array(self.duration, np.int64)
+        s = self._stretches
+        lengths = np.array([len(x.duration) for x in s], np.int64)
+        of = np.repeat(np.arange(len(s)), lengths)
+        age = np.arange(steps) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        duration = _joined([x.duration for x in s])
+        before = np.cumsum(duration) - duration
+        now, batch, context, joined = (
+            np.array([getattr(x, name) for x in s], np.int64)[of] for name in ("now", "batch", "context", "joined")
+        )
+        step_start = now + before - before[np.arange(steps) - age] if steps else before
+        joined *= age == 0
         return Schedule(
             start=start,
             finish=finish,
@@ -259,13 +320,19 @@ class _Engine:
             refused=self._refused,
             step_start=step_start,
             step_duration=duration,
-            batch=np.array(self._batch, np.int64),
-            context_tokens=np.array(self._contexts, np.int64),
-            tokens_read=np.array(self._reads, np.int64).reshape(len(self._caps), steps),
+            batch=batch,
+            context_tokens=context + age * batch,
+            tokens_read=np.array([_joined([x.reads[k] for x in s]) for k in range(len(self._caps))], np.int64).reshape(
+                len(self._caps), steps
+            ),
             joined=joined,
-            delay=np.array(self._delay, np.int64),
+            delay=_joined([x.delay for x in s]),
             queue_depth=queue_depth(self._stream.arrival[self._ids], np.cumsum(joined), step_start, duration),
         )
+
+
+def _joined(parts: list[I64]) -> I64:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def queue_depth(arrival: I64, started: I64, step_start: I64, step_duration: I64) -> I64:

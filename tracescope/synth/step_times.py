@@ -1,6 +1,5 @@
 """How long a decode step takes for a batch of requests of any lengths: the weights once, and every cached token."""
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -9,12 +8,11 @@ import numpy as np
 
 from tracescope.core.arithmetic import OpWork, counted_ops
 from tracescope.core.category import Op
-from tracescope.core.columns import Bool
+from tracescope.core.columns import I64, U8
 from tracescope.core.errors import TraceError
 from tracescope.core.floors import F64, ops_floor_s
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.synth.demand import demand_of
 from tracescope.synth.timing import expected_ns
 
 FAR: Final = 1 << 40
@@ -45,17 +43,17 @@ Caps = tuple[int | None, ...]
 _STILL: Final = Growth(None, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Curve:
     """A time in ns as straight lines between ``knots`` (cached tokens that are read), with the slope after each."""
 
-    knots: list[float]
-    values: list[float]
-    slopes: list[float]
+    knots: F64
+    values: F64
+    slopes: F64
 
-    def at(self, tokens: int) -> float:
-        """The time for ``tokens``, ns."""
-        i = bisect_right(self.knots, tokens) - 1
+    def at(self, tokens: I64) -> F64:
+        """The time for each of ``tokens``, float64 ns."""
+        i = self.knots.searchsorted(tokens, side="right") - 1
         return self.values[i] + self.slopes[i] * (tokens - self.knots[i])
 
 
@@ -127,14 +125,14 @@ class StepTimes:
 
     def step_ns(self, batch: int, tokens: Sequence[int]) -> float:
         """Mean ns of a step of ``batch`` requests that read ``tokens`` of the cache, one sum for each of ``caps``."""
-        return sum(curve.at(n) for curve, n in zip(self.curves(batch), tokens, strict=True))
+        return float(sum(curve.at(np.array([n]))[0] for curve, n in zip(self.curves(batch), tokens, strict=True)))
 
     def _make_curves(self, batch: int) -> tuple[Curve, ...]:
         counted = self._counted(batch, 0)
         ops, counts = [op for op, _ in counted], np.array([n for _, n in counted], np.float64)
         growth = find_growth(self._ops(batch), batch)
         fixed = np.array([i not in growth for i in range(len(ops))])
-        own = float((self._times(ops, batch) * counts)[fixed].sum())
+        own = float((self._times(ops) * counts)[fixed].sum())
         curves = []
         for cap in self.caps:
             grown = [i for i, g in growth.items() if g.cap == cap]
@@ -143,7 +141,7 @@ class StepTimes:
             for i in grown:
                 total += counts[i] * self._grown_times(ops[i], growth[i], knots)
             slopes = np.diff(total) / np.diff(knots)
-            curves.append(Curve(knots.tolist(), total.tolist(), [*slopes.tolist(), float(slopes[-1])]))
+            curves.append(Curve(knots, total, np.append(slopes, slopes[-1])))
             own = 0.0
         return tuple(curves)
 
@@ -159,7 +157,7 @@ class StepTimes:
                 knots.add(turn if 0 < turn < FAR else 0.0)
         return np.array(sorted(knots))
 
-    def _times(self, ops: list[OpWork], batch: int) -> F64:
+    def _times(self, ops: list[OpWork]) -> F64:
         floor, known = ops_floor_s(tuple(ops), self._basis)
         if not known.all():
             raise TraceError(
@@ -168,13 +166,8 @@ class StepTimes:
         memory = np.array([op.memory_bytes for op in ops], np.float64)
         flops = np.array([op.flops for op in ops], np.float64)
         activation = np.array([op.activation for op in ops], np.float64)
-        link = np.array([op.link for op in ops], np.float64)
         kinds = np.array([op.op for op in ops], np.uint8)
-        compute = self._compute_bound(memory, flops)
-        demand = demand_of(
-            self._basis, floor * 1e9, compute, memory=memory, flops=flops, link=link, activation=activation
-        )
-        return expected_ns(self._profile, self._basis, kinds, demand, batch)
+        return self._priced(kinds, floor * 1e9, activation, memory=memory, flops=flops)
 
     def _grown_times(self, op: OpWork, growth: Growth, tokens: F64) -> F64:
         """Times of one op that reads these many tokens, float64[tokens]."""
@@ -183,19 +176,14 @@ class StepTimes:
         if self._basis.peak_flops_per_s is not None:
             seconds = np.maximum(seconds, flops / self._basis.peak_flops_per_s)
         kind = np.array([op.op], np.uint8)
-        demand = demand_of(
-            self._basis,
-            seconds[:, None] * 1e9,
-            self._compute_bound(memory, flops)[:, None],
-            memory=memory[:, None],
-            flops=flops[:, None],
-            link=np.zeros((1, 1)),
-            activation=np.array([[op.activation]], np.float64),
+        times = self._priced(
+            kind, seconds[:, None] * 1e9, np.array([op.activation]), memory=memory[:, None], flops=flops[:, None]
         )
-        return expected_ns(self._profile, self._basis, kind, demand)[:, 0]
+        return times[:, 0]
 
-    def _compute_bound(self, memory: F64, flops: F64) -> Bool:
+    def _priced(self, kind: U8, floor: F64, activation: F64, *, memory: F64, flops: F64) -> F64:
         bandwidth, peak = self._basis.bandwidth_bytes_per_s or 1, self._basis.peak_flops_per_s
-        needs = flops > 0 if peak is None else flops / peak > memory / bandwidth
-        bound: Bool = (memory == 0) & needs if peak is None else (memory == 0) | needs
-        return bound
+        compute = (memory == 0) & (flops > 0) if peak is None else (memory == 0) | (flops / peak > memory / bandwidth)
+        return expected_ns(
+            self._profile, self._basis, kind, floor, activation_ns=activation / bandwidth * 1e9, compute=compute
+        )
