@@ -8,11 +8,12 @@ import numpy as np
 
 from tracescope.core.arithmetic import OpWork, counted_ops
 from tracescope.core.category import Op
-from tracescope.core.columns import I64, U8
+from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.floors import F64, ops_floor_s
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.synth.demand import demand_of
 from tracescope.synth.timing import expected_ns
 
 FAR: Final = 1 << 40
@@ -132,7 +133,7 @@ class StepTimes:
         ops, counts = [op for op, _ in counted], np.array([n for _, n in counted], np.float64)
         growth = find_growth(self._ops(batch), batch)
         fixed = np.array([i not in growth for i in range(len(ops))])
-        own = float((self._times(ops) * counts)[fixed].sum())
+        own = float((self._times(ops, batch) * counts)[fixed].sum())
         curves = []
         for cap in self.caps:
             grown = [i for i, g in growth.items() if g.cap == cap]
@@ -157,7 +158,7 @@ class StepTimes:
                 knots.add(turn if 0 < turn < FAR else 0.0)
         return np.array(sorted(knots))
 
-    def _times(self, ops: list[OpWork]) -> F64:
+    def _times(self, ops: list[OpWork], batch: int) -> F64:
         floor, known = ops_floor_s(tuple(ops), self._basis)
         if not known.all():
             raise TraceError(
@@ -166,8 +167,13 @@ class StepTimes:
         memory = np.array([op.memory_bytes for op in ops], np.float64)
         flops = np.array([op.flops for op in ops], np.float64)
         activation = np.array([op.activation for op in ops], np.float64)
+        link = np.array([op.link for op in ops], np.float64)
         kinds = np.array([op.op for op in ops], np.uint8)
-        return self._priced(kinds, floor * 1e9, activation, memory=memory, flops=flops)
+        compute = self._compute_bound(memory, flops)
+        demand = demand_of(
+            self._basis, floor * 1e9, compute, memory=memory, flops=flops, link=link, activation=activation
+        )
+        return expected_ns(self._profile, self._basis, kinds, demand, batch)
 
     def _grown_times(self, op: OpWork, growth: Growth, tokens: F64) -> F64:
         """Times of one op that reads these many tokens, float64[tokens]."""
@@ -176,14 +182,19 @@ class StepTimes:
         if self._basis.peak_flops_per_s is not None:
             seconds = np.maximum(seconds, flops / self._basis.peak_flops_per_s)
         kind = np.array([op.op], np.uint8)
-        times = self._priced(
-            kind, seconds[:, None] * 1e9, np.array([op.activation]), memory=memory[:, None], flops=flops[:, None]
+        demand = demand_of(
+            self._basis,
+            seconds[:, None] * 1e9,
+            self._compute_bound(memory, flops)[:, None],
+            memory=memory[:, None],
+            flops=flops[:, None],
+            link=np.zeros((1, 1)),
+            activation=np.array([[op.activation]], np.float64),
         )
-        return times[:, 0]
+        return expected_ns(self._profile, self._basis, kind, demand)[:, 0]
 
-    def _priced(self, kind: U8, floor: F64, activation: F64, *, memory: F64, flops: F64) -> F64:
+    def _compute_bound(self, memory: F64, flops: F64) -> Bool:
         bandwidth, peak = self._basis.bandwidth_bytes_per_s or 1, self._basis.peak_flops_per_s
-        compute = (memory == 0) & (flops > 0) if peak is None else (memory == 0) | (flops / peak > memory / bandwidth)
-        return expected_ns(
-            self._profile, self._basis, kind, floor, activation_ns=activation / bandwidth * 1e9, compute=compute
-        )
+        needs = flops > 0 if peak is None else flops / peak > memory / bandwidth
+        bound: Bool = (memory == 0) & needs if peak is None else (memory == 0) | needs
+        return bound
