@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 
 from tracescope.cli.app import run
+from tracescope.core.model import Workload
+from tracescope.models import load_hardware, load_model, make_basis
+from tracescope.synth.batching import kv_room, serve
+from tracescope.synth.step_times import StepTimes
+from tracescope.synth.workload import draw_requests, parse_arrivals, parse_lengths
 
 Document = Callable[..., dict[str, Any]]
 COMMON = ("--model", "llama-3-8b", "--hardware", "h100-sxm")
@@ -105,6 +110,10 @@ def test_what_is_not_known_is_empty(tmp_path: Path, document: Document) -> None:
         (["--batch", "0"], "batch"),
         (["--deadline", "soon"], "soon"),
         (["--context", "10,20", "--prefix", "15:2"], "prefix"),
+        (["--arrivals", "poisson:5"], "--output"),
+        (["--arrivals", "often", "--output", "5"], "often"),
+        (["--arrivals", "poisson:5", "--output", "none"], "none"),
+        (["--batch", ",".join(map(str, range(1, 300))), "--arrivals", "poisson:5", "--output", "9"], "cells"),
         (["-o", "/no/such/folder/out.csv"], "out.csv"),
     ],
 )
@@ -114,3 +123,27 @@ def test_refusals(arguments: list[str], words: str, capsys: pytest.CaptureFixtur
     assert captured.out == ""
     assert words in captured.err
     assert len(captured.err.splitlines()) <= 3
+
+
+def test_queue_waits_are_those_of_a_run_of_synth(document: Document) -> None:
+    options = ["--arrivals", "poisson:3", "--output", "128", "--profile", "realistic"]
+    found = document("sweep", *COMMON, "--batch", "4", "--context", "512,2048,16384", *options)
+    model, basis = load_model("llama-3-8b"), make_basis(load_hardware("h100-sxm"))
+    times = StepTimes(model, basis, Workload(), "realistic")
+    for row in found["rows"]:
+        stream = draw_requests(
+            parse_arrivals("poisson:3"), parse_lengths(str(row["context"])), parse_lengths("128"), count=1000, seed=0
+        )
+        room = kv_room(model, basis.hardware, Workload(), stream)
+        done = serve(stream, room, times, max_batch=4, profile="realistic")
+        own = float((done.start - stream.arrival).mean()) / 1e9
+        assert row["queue_wait_low_s"] <= own <= row["queue_wait_high_s"]
+        assert row["queue_wait_low_s"] <= row["queue_wait_s"] <= row["queue_wait_high_s"]
+    assert all(0 < row["utilisation"] < 1 for row in found["rows"])
+
+
+def test_more_than_can_be_served_waits_without_end(document: Document) -> None:
+    options = ["--arrivals", "poisson:500", "--output", "64"]
+    row = document("sweep", *COMMON, "--batch", "1", "--context", "512", *options)["rows"][0]
+    assert row["utilisation"] > 1
+    assert (row["queue_wait_s"], row["queue_wait_low_s"], row["queue_wait_high_s"]) == (None, None, None)

@@ -1,5 +1,7 @@
 """A sweep as tables: one row a cell, batch by batch, and one row a context for the frontiers."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tracescope.analysis.tables import Column, Table
@@ -7,8 +9,23 @@ from tracescope.core.columns import I64
 from tracescope.core.floors import F64
 from tracescope.core.sweep import NEVER, Sweep
 
-Queue = tuple[F64, F64]
-"""Utilisation, and queue wait in s, float64[b, c] each; NaN where there is none."""
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Queue:
+    """Requests that wait for a place in each cell, float64[b, c] each, NaN where not known or without end.
+
+    ``utilisation`` is arrivals over what can be served; ``wait_s`` the mean wait, between ``low_s`` and ``high_s``.
+    """
+
+    utilisation: F64
+    wait_s: F64
+    low_s: F64
+    high_s: F64
+
+    @classmethod
+    def of(cls, shape: tuple[int, int]) -> "Queue":
+        """Nothing known yet."""
+        return cls(*(np.full(shape, np.nan) for _ in cls.__slots__))
 
 
 def sweep_table(swept: Sweep, queue: Queue | None = None) -> Table:
@@ -45,8 +62,10 @@ def _queue_columns(queue: Queue | None, swept: Sweep) -> tuple[Column, ...]:
     if queue is None:
         return ()
     return (
-        _floats("utilisation", queue[0], swept, "utilisation"),
-        _floats("queue_wait_s", queue[1], swept, "queue wait", "s"),
+        _floats("utilisation", queue.utilisation, swept, "utilisation"),
+        _floats("queue_wait_s", queue.wait_s, swept, "queue wait", "s"),
+        _floats("queue_wait_low_s", queue.low_s, swept, "from", "s"),
+        _floats("queue_wait_high_s", queue.high_s, swept, "to", "s"),
     )
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,14 @@ from tracescope.cli.output import emit_json, emit_table
 from tracescope.core import units
 from tracescope.core.errors import TraceError, printable
 from tracescope.core.sweep import Sweep, sweep
+from tracescope.synth.queueing import queue_wait
+from tracescope.synth.timing import IDEAL, PROFILES
+from tracescope.synth.workload import parse_arrivals, parse_lengths
 
 _SHOWN = 200
 _LONGEST_LIST = 4096
+_MOST_QUEUES = 256
+_RUNS = 6
 
 
 @click.command("sweep")
@@ -37,6 +43,12 @@ _LONGEST_LIST = 4096
 @memory_options
 @pricing_options
 @click.option("--deadline", metavar="TIME", help="What each token may take, such as 50ms.")
+@click.option("--arrivals", metavar="poisson:RATE", help="Requests/s that come: adds utilisation and queue wait.")
+@click.option("--output", metavar="DIST", help="Tokens that each of them generates, such as 128 or exponential:200.")
+@click.option(
+    "--profile", type=click.Choice(PROFILES), default=IDEAL, show_default=True, help="How long steps of the queue take."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the arrivals.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT.csv", help="Write the cells as CSV.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def sweep_command(
@@ -50,12 +62,18 @@ def sweep_command(
     hardware: str | None,
     bandwidth: str | None,
     deadline: str | None,
+    arrivals: str | None,
+    output: str | None,
+    profile: str,
+    seed: int,
     activations: bool,
     out: Path | None,
     as_json: bool,
     **memory: Any,
 ) -> int:
     """The bytes, floors, capacity and energy of a step for every batch and context, and what binds."""
+    if (arrivals is None) != (output is None):
+        raise click.UsageError("--arrivals and --output belong together: when requests come, and what each generates")
     spec = model_from(model, weights, lm_head, kv)
     if spec is None:
         raise click.UsageError("--model is needed; 'tracescope presets models' lists the built-in ones")
@@ -65,6 +83,8 @@ def sweep_command(
     limit = None if deadline is None else parse_ns(deadline) / 1e9
     swept = sweep(spec, common, basis, batches, contexts, deadline_s=limit)
     queue = None
+    if arrivals is not None and output is not None:
+        queue = queues(swept, arrivals, output, profile, seed)
     if out is not None:
         write_csv(out, sweep_table(swept, queue))
     if as_json:
@@ -111,9 +131,53 @@ def _row(swept: Sweep, queue: Queue | None, at: tuple[int, ...], *, activations:
     if swept.deadline_s is not None and swept.floor_ops_s is not None:
         document["meets_deadline"] = bool(swept.floor_ops_s[row, column] <= swept.deadline_s)
     if queue is not None:
-        for key, values in zip(("utilisation", "queue_wait_s"), queue, strict=True):
-            document[key] = None if np.isnan(values[row, column]) else float(values[row, column])
+        document |= {
+            "utilisation": _known(queue.utilisation[row, column]),
+            "queue_wait_s": _known(queue.wait_s[row, column]),
+            "queue_wait_low_s": _known(queue.low_s[row, column]),
+            "queue_wait_high_s": _known(queue.high_s[row, column]),
+        }
     return document
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def queues(swept: Sweep, arrivals: str, output: str, profile: str, seed: int) -> Queue:
+    """Utilisation and queue wait of every cell: its batch is the most that decode at once, its context the prompt.
+
+    The runs are those of ``synth --arrivals … --prompt CONTEXT --output … --max-batch BATCH``, by the same code.
+    """
+    process, lengths = parse_arrivals(arrivals), parse_lengths(output)
+    rows, columns = swept.shape
+    if rows * columns > _MOST_QUEUES:
+        raise TraceError(
+            f"{rows * columns:,} cells with arrivals would be simulated for hours", action=f"use at most {_MOST_QUEUES}"
+        )
+    found = Queue.of(swept.shape)
+    for at in np.ndindex(rows, columns):
+        if sys.stderr.isatty():
+            click.echo(f"\rqueue of cell {at[0] * columns + at[1] + 1} of {rows * columns} ", nl=False, err=True)
+        cell = swept.workload_at(*at)
+        wait = queue_wait(
+            swept.model,
+            swept.basis,
+            cell,
+            arrivals=process,
+            prompt=parse_lengths(str(cell.context)),
+            output=lengths,
+            max_batch=cell.batch,
+            runs=_RUNS,
+            profile=profile,
+            seed=seed,
+        )
+        found.utilisation[at] = np.nan if wait.refused == 1 else wait.utilisation
+        for array, value in ((found.wait_s, wait.wait_s), (found.low_s, wait.low_s), (found.high_s, wait.high_s)):
+            array[at] = np.nan if value is None else value
+    if sys.stderr.isatty():
+        click.echo("", err=True)
+    return found
 
 
 def _print(swept: Sweep, queue: Queue | None) -> None:
@@ -127,6 +191,11 @@ def _print(swept: Sweep, queue: Queue | None) -> None:
     if swept.deadline_s is not None:
         click.echo(f"deadline {units.seconds(swept.deadline_s)} a token, asked of the floor: a real step takes longer")
     emit_table(frontier_table(swept), _SHOWN)
+    if queue is not None:
+        click.echo(f"queue wait: mean of {_RUNS} simulated runs; one more run lies in the interval with 95 %")
+        click.echo(
+            "first come first served; the context is each request's prompt, cached when it starts (not simulated)"
+        )
 
 
 def write_csv(path: Path, table: Table) -> None:
