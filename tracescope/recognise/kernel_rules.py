@@ -38,6 +38,10 @@ class Family(IntEnum):
     """A later operator of a norm that was written out in elementary operators."""
     NORM_OPENING = 19
     """The first operator of such a norm, where a later one of them reads the weights."""
+    RANKING = 20
+    """Softmax, top-k and sorts: they select tokens after the last layer, and compute anywhere else."""
+    WAIT = 21
+    """A device that waits for another stream or signals it: recognised, and no work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,12 @@ WEIGHT, KV_READ, KV_APPEND, COMM = Category.WEIGHT_READ, Category.KV_READ, Categ
 
 KERNEL_RULES: tuple[Rule, ...] = (
     # Copies between places; a kernel that copies as part of a computation is elementwise.
-    Rule(Family.COPY, r"^mem(cpy|set)|__amd_rocclr_(copy|fill)buffer|^(hip|cu(da)?)_?mem(cpy|set)"),
+    Rule(Family.COPY, r"^mem(cpy|set)|__amd_rocclr_(copy|fill)buffer|^(hip|cu(da)?)_?mem(cpy|set)|^dma_request"),
+    Rule(Family.WAIT, r"^event_(wait|record)|semaphore_wait|streamwaitvalue"),
     # Communication, also where it is fused with a norm or a GEMM.
-    Rule(Family.COMMUNICATION, r"nccl|rccl|cross_device_(reduce|all_gather)|all_?reduce|all_?gather|reduce_?scatter"),
-    Rule(Family.COMMUNICATION, r"all_?to_?all|multimem|lamport|mnnvl|nvshmem|moea2a|deep_ep"),
+    Rule(Family.COMMUNICATION, r"nccl|rccl|hccl|cross_device_(reduce|all_gather)|all_?reduce|all_?gather"),
+    Rule(Family.COMMUNICATION, r"reduce_?scatter|all_?to_?all|all2all|multimem|lamport|mnnvl|nvshmem|moea2a|deep_ep"),
+    Rule(Family.COMMUNICATION, r"quick_?reduce|userbuffers"),
     # KV append before attention and rope: the fused ones carry those words too.
     Rule(Family.APPEND, r"indexer_k_quant_and_cache|reshape_and_cache|concat_and_cache|appendpagedkv"),
     Rule(Family.APPEND, r"store_?kv|set_(mla_)?kv_buffer|kv\w*insert|updatekvcache|k_set_rows|index_copy"),
@@ -69,26 +75,41 @@ KERNEL_RULES: tuple[Rule, ...] = (
     Rule(
         Family.ROUTING, r"moe_?sum|moesoftmax|finalize_?(matmul|moe)|moe_?finalize|topk_?softmax|count_and_sort_expert"
     ),
+    Rule(Family.ROUTING, r"expert(prefix|maps|firsttoken)|expandinputrows|moe_?(un)?permute|moe::dev"),
     # Attention before GEMM: `cutlass::device_kernel<flash::…>` is attention.
     Rule(Family.ATTENTION_PART, r"reduce_segments|paged_attention\w*_reduce|splitkv_\w*combine|merge_\w*state"),
     Rule(Family.ATTENTION_PART, r"(attn|attention|fmha|mla)\w*(combine|reduce)|stage2|flash_fwd\w*combine"),
+    Rule(Family.ATTENTION_PART, r"(attn|attention|fmha|flash)\w*(bwd|backward)|fmha\w*cutlassb|sdpa\w*bprop"),
+    Rule(Family.ATTENTION, r"masked_multihead|mmha", also=(KV_APPEND,)),
     Rule(Family.ATTENTION, r"flash_?fwd|flash_?attn|pytorch_flash|fmha|paged_attention|batchdecode|batchprefill"),
     Rule(Family.ATTENTION, r"singledecode|batchmla|unified_attention|flash_mla|_mla_|mla_decode|sparse_attn"),
-    Rule(Family.ATTENTION, r"_fwd_(grouped_)?kernel_stage1|masked_multihead|xqa|attn_(ext|vec|tile)|attention_kernel"),
-    Rule(Family.ATTENTION, r"_attn_fwd|attn_fwd"),
-    Rule(Family.ATTENTION_PART, r"attn\w*_bwd|flash_bwd|combine"),
+    Rule(Family.ATTENTION, r"_fwd_(grouped_)?kernel_stage1|xqa|attn_(ext|vec|tile)|attention_kernel"),
+    Rule(
+        Family.ATTENTION, r"_attn_fwd|attn_fwd|flex_attention|sdpa\w*fprop|mla_(a\d|dec|fwd|pfl)|(?<![a-z])pa_(bf|fp)\d"
+    ),
+    Rule(Family.ATTENTION_PART, r"combine"),
     # Expert GEMMs before activation and GEMM: `_matmul_ogs_…_swiglu` is one kernel of the experts.
     Rule(Family.EXPERTS, r"matmul_ogs|_?group(ed)?_?gemm|bmm_.*rm_tn|fused_moe_kernel|moe_?gemm|fmoe|moe_?mlp"),
+    Rule(Family.EXPERTS, r"m_grouped\w*gemm|mul_mat_(vec_)?id"),
     Rule(Family.ROPE, r"rotary|(?<![a-z])rope(?![a-z])|_rope|rope_|ropequant|apply_rope"),
-    Rule(Family.NORM, r"(rms|layer|group)_?norm|rmsnorm|norm_fwd|cunn_layer"),
+    Rule(Family.NORM, r"(rms|layer|group|batch|instance)_?norm|rmsnorm|norm_fwd|cunn_layer|l2norm|bn_(fw|bw)_"),
+    Rule(Family.NORM, r"rowwisemoments|fusedparamscuda|internalgradients|gradgammabeta|gammabetabackward"),
     Rule(Family.ACT, r"act_and_mul|silu|gelu|swiglu|relu_?sq|sigmoid_mul"),
     Rule(
         Family.SAMPLE, r"(?<!up)(?<!down)sampl(e|ing)|top_?k_?top_?p|(?-i:TopP|MinP)|arg_?max|multinomial|onlinesoftmax"
     ),
-    Rule(Family.SAMPLE, r"penalt|radixtopk|radixsort|soft_?max|rejection|gumbel|gathertopk|bitonicsort|sort_?by_?key"),
+    Rule(Family.SAMPLE, r"penalt|radixtopk|rejection|gumbel"),
+    Rule(Family.RANKING, r"radixsort|soft_?max|gathertopk|bitonicsort|sort_?by_?key|argsort"),
     Rule(Family.QUANT, r"quant|cvt_fp|per_token_group"),
+    # What a compiler joined to a GEMM or a convolution and is none, and what prepares one.
+    Rule(Family.ELEMENTWISE, r"triton_poi_"),
+    Rule(Family.BOOKKEEPING, r"compute\w*offsetskernel|generatewinogradtiles"),
     Rule(Family.GEMM_PART, r"split_?k_?reduce|reduce_?split_?k|gemmk1_kernel_reduce|cijk_\w*postgsu|_reduction_splitk"),
+    Rule(Family.GEMM_PART, r"winograd(forward|wgrad|dgrad)?(data|filter|output|delta)|reduce_wgrad|im2col|col2im"),
     Rule(Family.GEMM, r"gemm|gemv|nvjet|cijk_|xmma|cutlass|marlin|machete|wvsplitk|mul_mat|matmul|splitk|cublas"),
+    Rule(Family.GEMM, r"triton_(tem_fused_\w*)?(add|b)?mm"),
+    # Convolutions read their weights as a GEMM does.
+    Rule(Family.GEMM, r"[hsi]\d*cudnn_|winograd|[dw]grad|fprop|implicit_?con|(?<!causal_)conv(?!ert)|miopensp3"),
     Rule(Family.EMBED, r"vectorized_gather|embedding|k_get_rows|indexselect|index_select"),
     Rule(
         Family.ELEMENTWISE,
@@ -97,6 +118,12 @@ KERNEL_RULES: tuple[Rule, ...] = (
     Rule(
         Family.ELEMENTWISE, r"rocprim|cub::|devicescan|devicereduce|index(ing)?_|gather|scatter|copy_kernel|transpose"
     ),
+    Rule(Family.ELEMENTWISE, r"pool(ing)?_?(forward|backward|fwd|bwd|2d|3d)|upsample|dropout|nllcriterion|nll_loss"),
+    Rule(Family.ELEMENTWISE, r"nchwtonhwc|nhwctonchw|scalepackedtensor|op_?tensor|subtensorop|tensorop|cross_entropy"),
+    Rule(Family.ELEMENTWISE, r"k_bin_bcast|unary_(op|gated)|cpy_|concat_f|scale_f32|convert_unary|sum_rows|add_id"),
+    Rule(Family.ELEMENTWISE, r"causal_conv1d|selective_scan|chunk_scan|state_passing|gated_delta|adamw?_|fused_adam"),
+    # An accelerator that names the kind of work and not the kernel.
+    Rule(Family.ELEMENTWISE, r"^(pe_exe|merge|remote)$"),
 )
 """Kernels and copies on a device. Order is meaning; a new kernel family is one line in the right place."""
 
@@ -107,7 +134,8 @@ OPERATOR_RULES: tuple[Rule, ...] = (
     Rule(Family.EMBED, r"^aten::embedding(_bag)?$"),
     Rule(Family.NORM, r"(rms|layer)_?norm"),
     Rule(Family.ACT, r"^aten::(silu|gelu|relu|glu)_?$"),
-    Rule(Family.SAMPLE, r"^aten::(argmax|topk|multinomial|_?softmax|_?log_softmax|sort)$"),
+    Rule(Family.SAMPLE, r"^aten::(argmax|multinomial)$"),
+    Rule(Family.RANKING, r"^aten::(topk|_?softmax|_?log_softmax|sort)$"),
     Rule(Family.GEMM, r"^aten::(linear|matmul|mm|addmm|bmm|baddbmm|_int_mm|_scaled_mm)$|linear_pointwise"),
     Rule(Family.GEMM, r"mkldnn.*linear|_weight_int(4|8)pack_mm|quantized::linear"),
     Rule(Family.ELEMENTWISE, r"^aten::|^prims::"),
@@ -135,6 +163,8 @@ OP_OF_FAMILY: dict[Family, Op] = {
     Family.ELEMENTWISE: Op.OTHER,
     Family.NORM_PART: Op.NORM,
     Family.NORM_OPENING: Op.NORM,
+    Family.RANKING: Op.OTHER,
+    Family.WAIT: Op.OTHER,
 }
 """The op of a family where its place in a layer says nothing finer."""
 
@@ -159,6 +189,8 @@ CATEGORY_OF_FAMILY: dict[Family, Category] = {
     Family.ELEMENTWISE: Category.COMPUTE,
     Family.NORM_PART: Category.COMPUTE,
     Family.NORM_OPENING: Category.COMPUTE,
+    Family.RANKING: Category.COMPUTE,
+    Family.WAIT: Category.OTHER,
 }
 
 

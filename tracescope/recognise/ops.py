@@ -51,6 +51,8 @@ def read_pattern(family: U8, hint: I16 | None = None) -> Pattern:
         if f == Family.SAMPLE and i < last:
             # A softmax or top-k before the last layer's end chooses experts or weighs keys, not tokens.
             reader.op[i], reader.category[i] = Op.OTHER, Category.COMPUTE
+        if f == Family.RANKING and spans and i >= last:
+            reader.op[i], reader.category[i] = Op.SAMPLE, Category.TOKEN_SELECTION
     for span in spans:
         reader.read_layer(span)
     if spans:
