@@ -44,6 +44,7 @@ KEYS = {
     "assumptions",
     "dependence",
     "pinned_bytes",
+    "not_simulated",
     "expected_distinct_experts",
     "notes",
 }

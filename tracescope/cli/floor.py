@@ -19,6 +19,7 @@ from tracescope.cli.options import (
 )
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.core.arithmetic import OpWork, step_ops
+from tracescope.core.comparison import SCHEDULING
 from tracescope.core.dtypes import weight_dtype
 from tracescope.core.errors import printable
 from tracescope.core.floors import ops_floor_s
@@ -142,6 +143,10 @@ def floor_document(floor: StepFloor) -> dict[str, Any]:
         "dependence": None
         if floor.dependence is None
         else {**asdict(floor.dependence), "factor": floor.dependence.factor},
+        "not_simulated": {
+            "prefill": None if floor.prefill is None else {**asdict(floor.prefill), "floor_s": floor.prefill.floor_s},
+            "scheduling": SCHEDULING,
+        },
         "pinned_bytes": workload.pinned_bytes,
         "expected_distinct_experts": None if floor.distinct_experts is None else float(floor.distinct_experts),
         "model_spec": model_document(floor.model),

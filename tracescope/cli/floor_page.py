@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tracescope.core import units
+from tracescope.core.comparison import SCHEDULING
 from tracescope.core.dtypes import weight_dtype
 from tracescope.core.hardware import Basis
 from tracescope.core.kv_cache import attended_tokens, kv_bytes_per_token_per_layer, prefix_groups
@@ -22,6 +23,7 @@ def floor_lines(floor: StepFloor, deadline: Deadline | None = None, *, activatio
     yield from _section("At the floor", _rates(floor))
     yield from _section("Capacity", _capacity(floor))
     yield from _section("What binds", _verdict(floor, deadline))
+    yield from _section("For comparison", _comparison(floor))
     expectation = (floor.expectation,) if floor.expectation else ()
     notes = [("", note) for note in (*floor.notes, *expectation, *floor.model.assumptions)]
     if notes:
@@ -84,6 +86,13 @@ def _kv_read(floor: StepFloor, batch: str, context: str, token: str) -> str:
         if window != 0
     ]
     return f"{batch} × ({' + '.join(parts)}) tokens × {layer}"
+
+
+def _comparison(floor: StepFloor) -> Iterator[tuple[str, str]]:
+    sentence = floor.prefill.sentence if floor.prefill else None
+    if sentence is not None:
+        yield "", sentence
+    yield "", SCHEDULING
 
 
 def _activations(floor: StepFloor) -> Iterator[tuple[str, str]]:

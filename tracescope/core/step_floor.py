@@ -14,6 +14,7 @@ from tracescope.core.arithmetic import (
     stored_bytes,
 )
 from tracescope.core.capacity import Capacity, capacity
+from tracescope.core.comparison import PrefillFloor, prefill_floor
 from tracescope.core.energy import Energy, EnergySplit, energy_j, energy_split, power_note
 from tracescope.core.experts import distinct_of, expectation_note
 from tracescope.core.hardware import Basis
@@ -54,6 +55,8 @@ class StepFloor:
     dependence: DependenceCost | None = None
     distinct_experts: Decimal | None = None
     """Distinct experts that a layer is expected to read; None without a mixture."""
+    prefill: PrefillFloor | None = None
+    """Reading the context as one prompt, by formula; None for an empty context."""
 
     @property
     def activation_s(self) -> float | None:
@@ -154,6 +157,7 @@ def assemble_floor(
         crossovers=cross,
         notes=tuple(notes),
         dependence=dependence,
+        prefill=prefill_floor(model, basis, workload.context, ranks),
         distinct_experts=None if model.experts is None else distinct_of(model.experts, workload.batch),
     )
 
