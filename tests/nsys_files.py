@@ -72,6 +72,8 @@ SCHEMA: dict[str, tuple[str, ...]] = {
         "nameId INTEGER",
         "returnValue INTEGER",
     ),
+    "TARGET_INFO_GPU_METRICS": ("typeId INTEGER", "metricId INTEGER", "metricName TEXT"),
+    "GPU_METRICS": ("timestamp INTEGER", "typeId INTEGER", "metricId INTEGER", "value"),
     "OSRT_API": ("start INTEGER", "end INTEGER", "globalTid INTEGER", "nameId INTEGER", "correlationId INTEGER"),
     "SCHED_EVENTS": ("start INTEGER", "cpu INTEGER", "globalTid INTEGER"),
     "WDDM_EVENTS": ("start INTEGER", "context INTEGER"),

@@ -11,6 +11,7 @@ from tracescope.core.columns import empty_columns
 from tracescope.core.hardware import EnergyModel, HardwareSpec
 from tracescope.core.model import ModelSpec
 from tracescope.core.report import ImportReport, Inference, Source
+from tracescope.core.samples import SampleTable
 from tracescope.core.trace import (
     Dependencies,
     Device,
@@ -57,6 +58,7 @@ def full_trace(n: int = 500, seed: int = 1, names: tuple[str, ...] | None = None
         Track(TrackKind.ENGINE, "memory"),
         Track(TrackKind.HOST_THREAD, "thread <1>", "python"),
         Track(TrackKind.ANNOTATION, "mark"),
+        Track(TrackKind.COUNTER, "DRAM Read Bandwidth [Throughput %]", "python", 0, 0),
     )
     names = names or (*(f"kernel_{i}<float>" for i in range(50)), "нейро ☃", "", "a\nb")
     steps = 3
@@ -119,6 +121,7 @@ def full_trace(n: int = 500, seed: int = 1, names: tuple[str, ...] | None = None
         dependencies=Dependencies(
             source=edges - 1, target=edges, kind=edges % (max(EdgeKind) + 1), recorded=edges % 2 == 0
         ),
+        samples=SampleTable(np.full(3, 4), np.array([-5, 0, 10**6]), np.array([0.0, 12.5, -1e300])),
     )
 
 

@@ -311,7 +311,7 @@ STRUCTURE: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "pyramid type": (_set("pyramid/coarse", np.zeros(33, bool)), "a type that does not belong"),
     "pyramid cube": (_set("pyramid/coarse", np.zeros((3, 3, 3))), "3 dimensions"),
-    "pyramid arrays": (lambda file: file.attrs.modify("pyramid_arrays", 12), "has 10 pyramid arrays, expected 12"),
+    "pyramid arrays": (lambda file: file.attrs.modify("pyramid_arrays", 20), "pyramid arrays, expected 20"),
     "pyramid not declared": (lambda file: file.attrs.modify("pyramid_arrays", 0), "'pyramid', which does not belong"),
 }
 

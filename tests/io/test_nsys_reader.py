@@ -278,6 +278,44 @@ def test_a_report_says_how_to_export_it(tmp_path: Path) -> None:
     assert "nsys export --type sqlite run.nsys-rep" in refused.value.action
 
 
+def test_sampled_metrics_are_counters(tmp_path: Path) -> None:
+    kind = 0x0200_0000_0001
+    path = build(
+        tmp_path / "metrics.sqlite",
+        {
+            f"{CUDA}KERNEL": [kernel(1000, 2000, deviceId=1)],
+            "TARGET_INFO_GPU_METRICS": [
+                {"typeId": kind, "metricId": 7, "metricName": "DRAM Read Bandwidth [Throughput %]"},
+                {"typeId": kind, "metricId": 8, "metricName": "SMs Active [Throughput %]"},
+            ],
+            "GPU_METRICS": [
+                {"timestamp": 1600, "typeId": kind, "metricId": 7, "value": 81},
+                {"timestamp": 1100, "typeId": kind, "metricId": 7, "value": 80.5},
+                {"timestamp": 1100, "typeId": kind, "metricId": 8, "value": 100},
+                {"timestamp": 1100, "typeId": kind, "metricId": 9, "value": 1},
+                {"timestamp": None, "typeId": kind, "metricId": 7, "value": 1},
+                {"timestamp": 1200, "typeId": kind, "metricId": 7, "value": "high"},
+            ],
+        },
+    )
+    raw = read(path)
+    assert (raw.seen, raw.imported, raw.dropped) == (7, 5, {"invalid_sample": 2})
+    assert [(c.name, c.device, c.value.tolist()) for c in raw.counters] == [
+        ("DRAM Read Bandwidth [Throughput %]", 1, [81.0, 80.5]),
+        ("SMs Active [Throughput %]", 1, [100.0]),
+        ("metric 9", 1, [1.0]),
+    ]
+    trace = open_trace(path).trace
+    save_trace(tmp_path / "metrics.tscope.h5", trace)
+    for held in (trace, open_trace(tmp_path / "metrics.tscope.h5").trace):
+        [track] = [i for i, t in enumerate(held.tracks) if t.name.startswith("DRAM")]
+        rows_of = held.samples.of_track(track)
+        assert held.tracks[track].kind is TrackKind.COUNTER
+        assert held.samples.time[rows_of].tolist() == [100, 600]
+        assert held.samples.value[rows_of].tolist() == [80.5, 81.0]
+        assert len(held.events) == 1
+
+
 def test_invalid_text_is_repaired_and_counted(tmp_path: Path) -> None:
     path = build(tmp_path / "text.sqlite", {f"{CUDA}KERNEL": [kernel(0, 10)]})
     connection = sqlite3.connect(path)

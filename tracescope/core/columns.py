@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 I16 = NDArray[np.int16]
@@ -15,6 +16,7 @@ U8 = NDArray[np.uint8]
 Bool = NDArray[np.bool_]
 
 _DTYPES: dict[Any, np.dtype[Any]] = {
+    F64: np.dtype(np.float64),
     I64: np.dtype(np.int64),
     I32: np.dtype(np.int32),
     I16: np.dtype(np.int16),

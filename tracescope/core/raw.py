@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tracescope.core.columns import I64, U8, U32, freeze_columns
+from tracescope.core.columns import F64, I64, U8, U32, freeze_columns
 from tracescope.core.report import Source
 
 
@@ -61,6 +61,22 @@ class RawDevice:
 
 
 @dataclass(frozen=True, eq=False)
+class RawCounter:
+    """Samples of one hardware counter of one device, as the file counts time. ``name`` says the unit.
+
+    ``time`` int64 ns in any order, ``value`` float64, finite.
+    """
+
+    name: str
+    device: int
+    time: I64
+    value: F64
+
+    def __post_init__(self) -> None:
+        freeze_columns(self)
+
+
+@dataclass(frozen=True, eq=False)
 class RawTrace:
     """Everything a reader found in one file.
 
@@ -91,6 +107,8 @@ class RawTrace:
     """What each of ``names`` is short for, where the file has both (kernels); empty: ``names`` are all there is."""
     notes: tuple[str, ...] = ()
     """Sentences about the whole file that its reader wants shown."""
+
+    counters: tuple[RawCounter, ...] = ()
 
     @property
     def telling_names(self) -> tuple[str, ...]:

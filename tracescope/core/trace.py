@@ -11,6 +11,7 @@ from tracescope.core.columns import I16, I32, I64, U8, U16, U32, Bool, empty_col
 from tracescope.core.hardware import HardwareSpec
 from tracescope.core.model import ModelSpec
 from tracescope.core.report import ImportReport, Source
+from tracescope.core.samples import SampleTable
 
 UNKNOWN = -1
 """The value of every quantity column that is not known. It is never 0, and it is null in JSON."""
@@ -271,6 +272,7 @@ class Trace:
     steps: StepTable = field(default_factory=StepTable.empty)
     requests: RequestTable = field(default_factory=RequestTable.empty)
     dependencies: Dependencies = field(default_factory=Dependencies.empty)
+    samples: SampleTable = field(default_factory=SampleTable.empty)
 
     def __post_init__(self) -> None:
         n = len(self.events)
@@ -288,6 +290,9 @@ class Trace:
         d = self.dependencies
         if len(d) and max(int(d.source.max()), int(d.target.max())) >= n:
             raise ValueError("a dependency names an event that does not exist")
+        sampled = np.unique(self.samples.track).tolist()
+        if any(t >= len(self.tracks) or self.tracks[t].kind is not TrackKind.COUNTER for t in sampled):
+            raise ValueError("a sample is of a track that is no counter")
 
     def _check_lanes_in_order(self) -> None:
         e = self.events

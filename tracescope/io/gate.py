@@ -164,10 +164,11 @@ class _Gate:
         version = self._version()
         if not 1 <= version <= layout.VERSION:
             raise self._newer(version) if version > layout.VERSION else self._bad(f"its version is {version}")
-        rows = {table: self._integer(f"{table}_rows") for table in layout.COUNTED}
+        rows = {table: self._integer(f"{table}_rows") for table in layout.COUNTED if self._has(table)}
         sha256 = self._text("columns_sha256", 64)
         arrays = self._integer("pyramid_arrays")
         groups = {column.split("/")[0] for column in layout.COLUMNS} | ({layout.PYRAMID} if arrays else set())
+        groups -= layout.OPTIONAL - rows.keys()
         self._expect_names(self._root, groups, "the file")
         columns: dict[str, Column] = {}
         for group in sorted(groups - {layout.PYRAMID}):
@@ -224,6 +225,9 @@ class _Gate:
         if not h5py.h5a.exists(self._root, raw):
             raise self._bad(f"attribute {name} is missing")
         return h5py.h5a.open(self._root, raw)
+
+    def _has(self, table: str) -> bool:
+        return table not in layout.OPTIONAL or bool(h5py.h5a.exists(self._root, f"{table}_rows".encode()))
 
     def _integer(self, name: str) -> int:
         attribute = self._attribute(name)

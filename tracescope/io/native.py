@@ -148,7 +148,7 @@ def _exactly(descriptor: int, at: int, size: int) -> bytes:
 def _trace(arrays: Arrays) -> Trace:
     description = msgspec.json.decode(arrays[f"{layout.META}/json"].tobytes(), type=Description)
     _check_description(description)
-    tables = {name: _table(cls, name, arrays) for name, cls in layout.TABLES.items()}
+    tables = {name: _table(cls, name, arrays) for name, cls in layout.TABLES.items() if _has(arrays, name)}
     names = _strings(arrays, "names")
     steps = tables["steps"]
     if len(steps) and int(steps.label.max()) >= len(names):
@@ -161,6 +161,10 @@ def _trace(arrays: Arrays) -> Trace:
         details=_strings(arrays, "details"),
         **tables,
     )
+
+
+def _has(arrays: Arrays, table: str) -> bool:
+    return table not in layout.OPTIONAL or any(name.startswith(f"{table}/") for name in arrays)
 
 
 def _table(cls: type, name: str, arrays: Arrays) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracescope.core.category import BytesFrom, Category, EdgeKind, EventFlag, Op, StepKind
 from tracescope.core.columns import empty_columns
+from tracescope.core.samples import SampleTable
 from tracescope.core.trace import Dependencies, EventTable, RequestTable, StepTable, WorkTable
 
 FORMAT: Final = b"tracescope"
@@ -22,8 +23,12 @@ TABLES: Final[dict[str, type]] = {
     "steps": StepTable,
     "requests": RequestTable,
     "dependencies": Dependencies,
+    "samples": SampleTable,
 }
 """Tables whose columns are the array fields of a core dataclass, under the same names."""
+
+OPTIONAL: Final = frozenset({"samples"})
+"""Tables that a file only has where they have rows: neither their group nor their row count is there else."""
 
 TEXTS: Final = ("names", "details")
 """Lists of strings, each as one UTF-8 blob and int64 byte offsets, one more than there are strings."""
@@ -82,6 +87,7 @@ VALUES: Final[dict[str, Range]] = {
     "steps/all_accepted": Range(0, 1),
     "steps/warm_up": Range(0, 1),
     **{f"requests/{name}": Range(-MAX_TIME, MAX_TIME) for name in empty_columns(RequestTable)},
+    "samples/time": Range(-MAX_TIME, MAX_TIME),
     "dependencies/kind": Range(0, max(EdgeKind)),
     "dependencies/recorded": Range(0, 1),
 }

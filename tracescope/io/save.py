@@ -56,12 +56,16 @@ def compose(trace: Trace, pyramid: Pyramid | None = None) -> memoryview:
         digest = threads.submit(columns_sha256, iter(columns.items()))
         for name, array in columns.items():
             _add(file, name, array, threads.map)
-        attributes = {f"{table}_rows": _rows(columns, table) for table in layout.COUNTED}
+        attributes = {f"{table}_rows": _rows(columns, table) for table in layout.COUNTED if _holds(columns, table)}
         for key, value in {"version": layout.VERSION, **attributes, "pyramid_arrays": arrays}.items():
             file.attrs.create(key, value, dtype=np.int64)
         file.attrs.create("format", np.bytes_(layout.FORMAT), dtype=f"S{len(layout.FORMAT)}")
         file.attrs.create("columns_sha256", np.bytes_(digest.result().encode()), dtype="S64")
     return buffer.getbuffer()
+
+
+def _holds(columns: Mapping[str, NDArray[Any]], table: str) -> bool:
+    return table not in layout.OPTIONAL or any(name.startswith(f"{table}/") for name in columns)
 
 
 def _rows(columns: Mapping[str, NDArray[Any]], table: str) -> int:
@@ -98,6 +102,8 @@ def _columns(trace: Trace, pyramid: Pyramid | None) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {f"{layout.META}/json": _bytes(_description(trace))}
     for table in layout.TABLES:
         rows = getattr(trace, table)
+        if table in layout.OPTIONAL and not len(rows):
+            continue
         found |= {f"{table}/{field.name}": getattr(rows, field.name) for field in fields(rows)}
     for name in ("track", "depth", "offset"):
         found[f"lanes/{name}"] = getattr(trace.lanes, name)

@@ -14,6 +14,7 @@ from tracescope.core.model import ModelSpec
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import ImportReport, Inference
 from tracescope.core.trace import Dependencies, Device, EventTable, StepTable, Trace, TraceMeta
+from tracescope.recognise.counters import counter_tracks
 from tracescope.recognise.dependencies import find_dependencies
 from tracescope.recognise.facts import Seen, describe_steps, look_at_steps
 from tracescope.recognise.kernel_rules import MODEL_PARTS, Family
@@ -95,9 +96,11 @@ def recognise(
             raw, units, np.ones(len(units.row), bool) if has_device else steps.of_unit >= 0
         ),
     )
+    tracks, samples = counter_tracks(raw, plan.tracks, base)
     return Trace(
         meta=_meta(raw, report, model=model, hardware=hardware, basis=basis, base=base, steps=table),
-        tracks=plan.tracks,
+        tracks=tracks,
+        samples=samples,
         lanes=laid.lanes,
         events=events,
         names=raw.names or ("",),

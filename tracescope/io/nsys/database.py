@@ -120,11 +120,14 @@ class Database:
         with self._refusing():
             return int(self._execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0])
 
-    def rows(self, table: Table, integers: Sequence[str], texts: Sequence[str] = ()) -> Iterator[list[Row]]:
+    def rows(
+        self, table: Table, integers: Sequence[str], texts: Sequence[str] = (), numbers: Sequence[str] = ()
+    ) -> Iterator[list[Row]]:
         """Rows in stored order, up to 65,536 at a time: the ``integers`` (MISSING where not one), then the ``texts``
-        (None where not one).
+        and the ``numbers``, which may have decimals (None where not one).
         """
         wanted = [_integer(table, name) for name in integers] + [_text(table, name) for name in texts]
+        wanted += [_number(table, name) for name in numbers]
         with self._refusing():
             cursor = self._execute(f'SELECT {", ".join(wanted)} FROM "{table.name}"')
         while True:
@@ -281,6 +284,13 @@ def _integer(table: Table, column: str) -> str:
     if stored is None:
         return str(MISSING + 1) + " - 1"
     return f'CASE typeof("{stored}") WHEN \'integer\' THEN "{stored}" ELSE {MISSING + 1} - 1 END'
+
+
+def _number(table: Table, column: str) -> str:
+    stored = table.columns.get(column.lower())
+    if stored is None:
+        return "NULL"
+    return f"CASE WHEN typeof(\"{stored}\") IN ('integer', 'real') THEN CAST(\"{stored}\" AS REAL) END"
 
 
 def _text(table: Table, column: str) -> str:

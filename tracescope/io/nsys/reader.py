@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
-from tracescope.core.raw import RawDevice, RawTrace, RawTrack
+from tracescope.core.raw import RawCounter, RawDevice, RawTrace, RawTrack
 from tracescope.core.report import Source
 from tracescope.io.importer import Importer, Progress
 from tracescope.io.nsys.collector import Collector
 from tracescope.io.nsys.database import MAGIC, Database
+from tracescope.io.nsys.metrics import read_metrics
 from tracescope.io.nsys.rows import RowReader
 from tracescope.io.nsys.schema import (
+    GPU_METRICS,
     GRAPH_TRACE,
     KERNEL,
     MEMCPY,
@@ -29,7 +31,6 @@ REPORT_SUFFIXES: Final = frozenset({".nsys-rep", ".qdrep"})
 LEFT_OUT: Final = {
     "SCHED_EVENTS": "cpu_scheduling",
     "COMPOSITE_EVENTS": "cpu_samples",
-    "GPU_METRICS": "gpu_metrics",
 }
 """Why the rows of a table that no reader takes are left out; every other one is an ``unsupported_table``."""
 
@@ -50,7 +51,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         )
     with Database(path, progress) as database:
         head = read_head(database)
-        collector, notes = _read_rows(database, head, progress)
+        collector, counters, notes = _read_rows(database, head, progress)
         collector.flag("text_repaired", database.repaired)
         events = collector.finish()
         names = tuple(collector.names.codes)
@@ -71,14 +72,17 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
             flagged=dict(collector.flagged),
             has_absolute_clock=bool(head.epoch_ns),
             base_time_ns=head.epoch_ns,
+            counters=counters,
             notes=notes,
         )
 
 
-def _read_rows(database: Database, head: Head, progress: Progress | None) -> tuple[Collector, tuple[str, ...]]:
-    """The rows of every table, and sentences about them."""
+def _read_rows(
+    database: Database, head: Head, progress: Progress | None
+) -> tuple[Collector, tuple[RawCounter, ...], tuple[str, ...]]:
+    """The rows of every table, the sampled counters, and sentences about them."""
     calls = host_tables(database)
-    device = [t for t in (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, SYNCHRONIZATION, NVTX) if database.table(t)]
+    device = [t for t in (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, SYNCHRONIZATION, NVTX, GPU_METRICS) if database.table(t)]
     left = unread_tables(database, {name.lower() for name in device} | {table.name.lower() for table in calls})
     read = [*calls, *(table for table in map(database.table, device) if table is not None)]
     total = sum(map(database.count, read)) or 1
@@ -99,11 +103,12 @@ def _read_rows(database: Database, head: Head, progress: Progress | None) -> tup
         rows.read_calls(table)
     rows.read_ranges()
     collector = rows.collector
+    counters = read_metrics(database, head, collector, report)
     for table in left:
         count = database.count(table)
         collector.seen += count
         collector.drop(LEFT_OUT.get(table.name.upper(), "unsupported_table"), count)
-    return collector, _notes(head, graphs, rows.unknown_strings)
+    return collector, counters, _notes(head, graphs, rows.unknown_strings)
 
 
 def _notes(head: Head, graphs: int, unknown_strings: int) -> tuple[str, ...]:
