@@ -13,6 +13,7 @@ from tracescope.core.trace import Trace, TraceMeta
 from tracescope.io import native, reader_for, save
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.models import hardware_for_device, make_basis
+from tracescope.recognise.kernel_rules import Rule
 from tracescope.recognise.recognise import recognise
 
 Progress = Callable[[int, int], None]
@@ -24,7 +25,8 @@ class ImportOptions:
     """What the user says about a file. ``bandwidth``: ``datasheet``, ``sustained`` or a rate such as ``3.0TB/s``.
 
     ``model`` and ``context`` (tokens of a request cached at the first decode step) only matter to a foreign file,
-    ``hardware`` and ``bandwidth`` re-price any. ``allow_truncated``: a file that was cut is fine.
+    ``hardware`` and ``bandwidth`` re-price any. ``allow_truncated``: a file that was cut is fine. ``rules`` decide what
+    kernels are before the built-in ones; ``capture`` is a recording of the capture of the file's graphs.
     """
 
     model: ModelSpec | None = None
@@ -32,6 +34,8 @@ class ImportOptions:
     bandwidth: str | None = None
     context: int | None = None
     allow_truncated: bool = False
+    rules: tuple[Rule, ...] = ()
+    capture: Path | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,7 +65,16 @@ def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Prog
     """A foreign file as a Trace that carries what it was priced with. Raises TraceError where it cannot be read."""
     raw = reader_for(path).read(path, progress=progress, allow_truncated=options.allow_truncated)
     basis = _import_basis(raw, options)
-    return recognise(raw, model=options.model, hardware=basis.hardware, basis=basis, context=options.context)
+    captured = options.capture
+    return recognise(
+        raw,
+        model=options.model,
+        hardware=basis.hardware,
+        basis=basis,
+        context=options.context,
+        rules=options.rules,
+        capture=None if captured is None else reader_for(captured).read(captured, allow_truncated=True),
+    )
 
 
 def damage_of(path: Path) -> str | None:

@@ -1,6 +1,6 @@
 """From a RawTrace to a Trace: tracks, steps, layers, ops, bytes and dependencies, and what was inferred on the way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,16 +8,18 @@ import numpy as np
 from tracescope import __version__
 from tracescope.core.assemble import Laid, lay_out
 from tracescope.core.category import Category, EventFlag, StepKind
-from tracescope.core.columns import I32, I64
+from tracescope.core.columns import I16, I32, I64
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import ImportReport, Inference
 from tracescope.core.trace import Dependencies, Device, EventTable, StepTable, Trace, TraceMeta
+from tracescope.recognise.capture import join_captures, read_captures, with_details
 from tracescope.recognise.counters import counter_tracks
 from tracescope.recognise.dependencies import find_dependencies
 from tracescope.recognise.facts import Seen, describe_steps, look_at_steps
-from tracescope.recognise.kernel_rules import MODEL_PARTS, Family
+from tracescope.recognise.fused import dominant_categories
+from tracescope.recognise.kernel_rules import MODEL_PARTS, Family, Rule
 from tracescope.recognise.launches import Launches, enclosing, find_launches
 from tracescope.recognise.layers import module_layers
 from tracescope.recognise.model_work import ModelWork
@@ -26,6 +28,7 @@ from tracescope.recognise.shapes import ShapeKind
 from tracescope.recognise.steps import find_warm_up, step_extents
 from tracescope.recognise.tracks import Place, TrackPlan, plan_tracks
 from tracescope.recognise.units import Units, device_units, operator_units, unclassified_ns
+from tracescope.recognise.user_rules import count_of
 from tracescope.recognise.windows import GRAPH_KERNELS, Window, Windows, find_windows, sample_scopes, steps_of_units
 from tracescope.recognise.work import Claims, Counted, StepFacts, count_work
 
@@ -49,25 +52,40 @@ def recognise(
     hardware: HardwareSpec | None = None,
     basis: Basis | None = None,
     context: int | None = None,
+    rules: tuple[Rule, ...] = (),
+    capture: RawTrace | None = None,
 ) -> Trace:
     """Recognise decode in ``raw``. Never fails for want of decode: a trace without it is a plain timeline.
 
     ``model`` gives bytes where the trace records no shapes, ``context`` the tokens of a request cached at the first
-    decode step where no marker says so; ``hardware`` and ``basis`` are kept with the trace.
+    decode step where no marker says so; ``hardware`` and ``basis`` are kept with the trace. ``rules`` are tried before
+    the built-in ones; ``capture`` is a recording of the capture of the graphs that ``raw`` replays.
     """
     plan = plan_tracks(raw)
     launches = find_launches(raw, plan)
     has_device = bool((plan.place == Place.DEVICE).any())
-    units = device_units(raw, plan, launches) if has_device else operator_units(raw, plan)
+    units = device_units(raw, plan, launches, rules) if has_device else operator_units(raw, plan, rules)
+    notes = list(count_of(rules, raw, units.row))
+    hint: I16 | None = None
+    if capture is not None:
+        joined = join_captures(raw, units, launches, read_captures(capture))
+        raw, units, hint = with_details(raw, joined), joined.units, joined.layer
+        notes += joined.inferred
     host_row = np.where(launches.call[units.row] >= 0, launches.call[units.row], units.row)
     _mark_token_selection(raw, plan, units, host_row)
     found = find_windows(raw, plan, launches, units)
     steps = _place_steps(raw, units, found, steps_of_units(raw, launches, units, found))
     seen = look_at_steps(units, steps.of_unit, len(steps.windows))
     facts, said = describe_steps([w.marker for w in steps.windows], seen, context)
-    reading = read_units(units, steps.of_unit, len(steps.windows), module_layers(raw, plan, host_row))
-    counted = count_work(
-        _claims(units, reading, steps.of_unit), units.shapes, facts, ModelWork(model) if model else None
+    if hint is None:
+        hint = module_layers(raw, plan, host_row)
+    reading = read_units(units, steps.of_unit, len(steps.windows), hint)
+    claims = _claims(units, reading, steps.of_unit)
+    counted = count_work(claims, units.shapes, facts, ModelWork(model) if model else None)
+    own = np.arange(len(units.row))
+    reading = replace(
+        reading,
+        category=dominant_categories(reading.category, units.roles, counted.work[own], counted.table, basis),
     )
     base = int(raw.events.start.min()) if len(raw.events) else 0
     table = _step_table(steps, facts, seen, base)
@@ -83,7 +101,7 @@ def recognise(
         laid=laid,
         base=base,
     )
-    inferred = [*found.inferred, *steps.inferred, *said, *reading.inferred]
+    inferred = [*notes, *found.inferred, *steps.inferred, *said, *reading.inferred]
     inferred += [*_graph_notes(raw, launches, units, steps), *_model_notes(model, reading, units, steps)]
     report = ImportReport(
         seen=raw.seen,
@@ -160,6 +178,7 @@ def _claims(units: Units, reading: Reading, step: I32) -> Claims:
         ordinal=both(reading.ordinal),
         carries=np.concatenate([(reading.main & ~delegated) | (units.shape >= 0), units.member_shape >= 0]),
         step=both(step),
+        also=both(units.roles),
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracescope.core.columns import I32, I64, U8, U16, Bool
 from tracescope.core.raw import RawTrace
-from tracescope.recognise.kernel_rules import KERNEL_RULES, OPERATOR_RULES, Family, classify
+from tracescope.recognise.kernel_rules import KERNEL_RULES, OPERATOR_RULES, Family, Rule, classify
 from tracescope.recognise.launches import Launches, enclosing
 from tracescope.recognise.shapes import GEMM_LEAVES, OpShape, ShapeKind, is_attention, is_shaped, read_shape
 from tracescope.recognise.tracks import Place, TrackPlan
@@ -73,50 +73,74 @@ def _kinds(shapes: tuple[OpShape, ...], index: I32) -> I8:
     return np.array([*(s.kind for s in shapes), -1], np.int8)[index]
 
 
-def device_units(raw: RawTrace, plan: TrackPlan, launches: Launches) -> Units:
-    """Every device event as a unit, with the shapes of the operator that launched it where those are recorded."""
+def device_units(raw: RawTrace, plan: TrackPlan, launches: Launches, rules: tuple[Rule, ...] = ()) -> Units:
+    """Every device event as a unit, with the shapes of the operator that launched it where those are recorded.
+
+    ``rules`` are tried before the built-in ones.
+    """
     e = raw.events
     row = np.flatnonzero(plan.at(Place.DEVICE))
     row = row[np.argsort(e.start[row], kind="stable")]
-    family_of_name, roles_of_name = classify(raw.telling_names, e.name[row], KERNEL_RULES)
+    family_of_name, roles_of_name = classify(raw.telling_names, e.name[row], (*rules, *KERNEL_RULES))
     family = family_of_name[e.name[row]]
     roles = roles_of_name[e.name[row]]
+    by = launching_operators(raw, plan, launches.call[row])
+    none = np.empty(0, np.int64)
+    shape = carriers_on_device(family, by)
+    return Units(row, family, roles, shape, none, none, none.astype(np.int32), by.shapes, True)
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchedBy:
+    """The operator that ran around each of some calls: its row (-1 none), and its ``shape`` into ``shapes`` (-1 none).
+
+    Only operators that record shapes are looked for.
+    """
+
+    operator: I64
+    shape: I32
+    shapes: tuple[OpShape, ...]
+
+
+def launching_operators(raw: RawTrace, plan: TrackPlan, calls: I64) -> LaunchedBy:
+    """The innermost operator with shapes around each row of ``calls`` (-1: no call is known)."""
+    e = raw.events
     leaf = np.array([n in GEMM_LEAVES or is_attention(n) or is_shaped(n) for n in raw.names] or [False])
     operators = np.flatnonzero(plan.at(Place.OPERATOR) & leaf[e.name])
     read = _shapes_of(raw, operators)
     carrying = operators[read.of_row >= 0]
     shape_of_operator = np.full(len(e) + 1, -1, np.int32)
     shape_of_operator[operators] = read.of_row
-    operator = np.full(len(row), -1, np.int64)
-    launched = np.flatnonzero(launches.call[row] >= 0)
-    calls = launches.call[row[launched]]
-    for level in _levels(raw, carrying):
-        found = enclosing(raw, calls, level)
-        # Deeper levels come later: the innermost operator that carries shapes is the one that launched the kernel.
-        operator[launched] = np.where(found >= 0, found, operator[launched])
-    shape = shape_of_operator[operator]
-    kind = _kinds(read.shapes, shape)
+    operator = innermost(raw, calls, carrying)
+    return LaunchedBy(operator, shape_of_operator[operator], read.shapes)
+
+
+def innermost(raw: RawTrace, calls: I64, outer: I64) -> I64:
+    """For each row of ``calls`` (-1: none) the innermost row of ``outer`` around it on its thread, -1 for none."""
+    result = np.full(len(calls), -1, np.int64)
+    known = np.flatnonzero(calls >= 0)
+    for level in _levels(raw, outer):
+        found = enclosing(raw, calls[known], level)
+        # Deeper levels come later and replace what lies around them.
+        result[known] = np.where(found >= 0, found, result[known])
+    return result
+
+
+def carriers_on_device(family: U8, by: LaunchedBy) -> I32:
+    """The shape each unit carries, -1 for none: one kernel of an operator, the first of the family it is about.
+
+    ``family`` is changed in place where a kernel's name says nothing and its operator's shapes do.
+    """
+    kind = _kinds(by.shapes, by.shape)
     vague = np.isin(family, (Family.ELEMENTWISE, Family.GEMM, Family.NONE, Family.EMBED))
     family[vague & (kind == ShapeKind.APPEND)] = Family.APPEND
     family[vague & (kind == ShapeKind.ATTENTION)] = Family.ATTENTION
-    # One kernel of an operator carries its bytes: the first of the family that the shapes are about.
     wanted = np.array([Family.GEMM, Family.ATTENTION, Family.APPEND, Family.EMBED, Family.NORM, Family.NONE])[kind]
-    carries = (shape >= 0) & (family == wanted)
-    _, first = np.unique(operator[carries], return_index=True)
-    main = np.zeros(len(row), bool)
+    carries = (by.shape >= 0) & (family == wanted)
+    _, first = np.unique(by.operator[carries], return_index=True)
+    main = np.zeros(len(family), bool)
     main[np.flatnonzero(carries)[first]] = True
-    none = np.empty(0, np.int64)
-    return Units(
-        row,
-        family,
-        roles,
-        np.where(main, shape, -1).astype(np.int32),
-        none,
-        none,
-        none.astype(np.int32),
-        read.shapes,
-        True,
-    )
+    return np.where(main, by.shape, -1).astype(np.int32)
 
 
 def _levels(raw: RawTrace, rows: I64) -> list[I64]:
@@ -143,13 +167,16 @@ def _outermost(raw: RawTrace, order: I64) -> Bool:
     return result
 
 
-def operator_units(raw: RawTrace, plan: TrackPlan) -> Units:
-    """The outermost known operators of a trace without a device as units, and their members."""
+def operator_units(raw: RawTrace, plan: TrackPlan, rules: tuple[Rule, ...] = ()) -> Units:
+    """The outermost known operators of a trace without a device as units, and their members.
+
+    ``rules`` are tried before the built-in ones.
+    """
     e = raw.events
     rows = np.flatnonzero(plan.at(Place.OPERATOR))
     rows = rows[np.lexsort((-e.duration[rows], e.start[rows], e.track[rows]))]
     read = _shapes_of(raw, rows)
-    family_of_name, roles_of_name = classify(raw.names, e.name[rows], OPERATOR_RULES)
+    family_of_name, roles_of_name = classify(raw.names, e.name[rows], (*rules, *OPERATOR_RULES))
     family = family_of_name[e.name[rows]]
     kind = _kinds(read.shapes, read.of_row)
     name_is = {n: i for i, n in enumerate(raw.names)}

@@ -58,7 +58,7 @@ class Claims:
     """What each event claims: arrays of one entry an event.
 
     ``shape`` indexes shapes (-1 none); ``op``, ``layer``, ``section``, ``ordinal`` its place; ``carries``: it is the
-    main event of its op; ``step`` -1 outside the steps.
+    main event of its op; ``step`` -1 outside the steps; ``also`` the further roles of a fused kernel.
     """
 
     shape: I64
@@ -69,6 +69,7 @@ class Claims:
     ordinal: I64
     carries: np.ndarray[tuple[int], np.dtype[np.bool_]]
     step: I64
+    also: I64
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +100,7 @@ def count_work(
             claims.ordinal,
             claims.carries,
             fact_of_step[claims.step],
+            claims.also,
         ]
     )
     key = _packed(columns)
@@ -107,9 +109,11 @@ def count_work(
     row_of = np.zeros(len(first), np.uint32)
     role_of = np.zeros(len(first), np.uint16)
     for i, at in enumerate(first.tolist()):
-        shape, op, category, layer, section, ordinal, carries, fact = columns[:, at].tolist()
+        shape, op, category, layer, section, ordinal, carries, fact, also = columns[:, at].tolist()
         place = Place(layer - 1, Op(op), Section(section), ordinal)
         row = counter.row(place, Category(category), shape - 1, bool(carries), distinct_facts[fact])
+        if carries and also & Category.KV_APPEND.role and row.kv_append == 0:
+            row = replace(row, kv_append=counter.appended(place.layer, distinct_facts[fact]))
         row_of[i] = rows.setdefault(row, len(rows))
         role_of[i] = _roles(row, Op(op), Category(category), bool(carries))
     inverse = inverse.reshape(-1)
@@ -168,6 +172,13 @@ class _Counter:
             # A second kernel of an op that the model counts once (the norm of K beside that of Q).
             return COMPANION
         return _unknown(op, category)
+
+    def appended(self, layer: int, facts: StepFacts) -> int:
+        """What a kernel that appends beside its main work appends, by the model; -1 where that is not known."""
+        known = self.model.at(Place(layer, Op.KV_APPEND, Section.OUTSIDE, 0)) if self.model else None
+        if known is None or facts.kind is StepKind.OTHER:
+            return UNKNOWN
+        return _scaled(known.kv_append, facts.tokens)
 
     def _from_shape(self, shape: OpShape, facts: StepFacts) -> WorkRow:
         row = WorkRow(
