@@ -8,9 +8,10 @@ of one and of two requests, so that there is one set of formulas.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracescope.core.arithmetic import OpWork, all_reduce_link_bytes, closing_ops, layer_groups, layer_ops, opening_ops
 from tracescope.core.category import Op
@@ -25,6 +26,7 @@ from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.verdict import TERMS, binding_term
 
 Line = TypeVar("Line", I64, F64)
+Number = TypeVar("Number", int, float)
 
 PROPORTIONAL: Final = ("embedding_gather", "kv_append", "activation", "flops")
 """Amounts of a step that are ``batch`` times those of one request."""
@@ -58,8 +60,8 @@ class OpGrid:
         self._sends = np.array([op.link > 0 for op in ops], bool)
         self._experts = np.array([self._every_expert(op) for op in ops], np.float64)
         self._one = {name: _whole([_total(row, name) for row in one]) for name in PROPORTIONAL}
-        self._weights_of_one = _total(one[0], "weight_read")
         self._every = sum(self._every_expert(op) * n for op, n in one[0])
+        self._weights_beside = _total(one[0], "weight_read") - self._expert_bytes(1)
 
     def _counted(self, batch: int, context: int) -> list[tuple[OpWork, int]]:
         """The ops of one step with how often each occurs, whatever the batch in the same places."""
@@ -103,7 +105,7 @@ class OpGrid:
         """Weights that each op reads, float64[..., ops]: the expected experts and the pinned share without rounding."""
         if self._model.experts is None and not self._pinned:
             return self._weights
-        share = np.array([self._expert_share(b) for b in batch.ravel().tolist()]).reshape(batch.shape)[..., None]
+        share = _each(batch, self._expert_share, np.float64)[..., None]
         own = np.where(self._experts > 0, self._experts * share, self._weights)
         if not self._pinned:
             return own
@@ -127,13 +129,14 @@ class OpGrid:
         return _each(batch, self._exact_weights)
 
     def _exact_weights(self, batch: int) -> int:
-        experts, whole = self._model.experts, self._weights_of_one
-        if experts is not None:
-            at_one, now = (
-                shares_of_expectation((self._every,), distinct_of(experts, b), experts.experts)[0] for b in (1, batch)
-            )
-            whole += now - at_one
-        return max(0, whole - self._pinned)
+        return max(0, self._weights_beside + self._expert_bytes(batch) - self._pinned)
+
+    def _expert_bytes(self, batch: int) -> int:
+        """Expected bytes of experts in a whole step, rounded once as the layers' shares add up to it."""
+        experts = self._model.experts
+        if experts is None:
+            return 0
+        return shares_of_expectation((self._every,), distinct_of(experts, batch), experts.experts)[0]
 
     def kv_read(self, batch: I64) -> I64:
         """KV reads of a whole step, exact, int64[..., contexts]. Raises TraceError beyond 2^62 bytes."""
@@ -184,6 +187,7 @@ def _refuse_large(amount: float) -> None:
         raise TraceError("a step would move more than 2^62 bytes or FLOPs", action="check --batch and --context")
 
 
-def _each(batch: I64, amount: Callable[[int], int]) -> I64:
-    """``amount`` of every batch, int64 of its shape."""
-    return np.array([amount(b) for b in batch.ravel().tolist()], np.int64).reshape(batch.shape)
+def _each(batch: I64, amount: Callable[[int], Number], dtype: type[Any] = np.int64) -> NDArray[Any]:
+    """``amount`` of every batch in an array of its shape; asked once for each that occurs."""
+    known = {b: amount(b) for b in set(batch.ravel().tolist())}
+    return np.array([known[b] for b in batch.ravel().tolist()], dtype).reshape(batch.shape)
