@@ -524,6 +524,41 @@ def test_a_gguf_file_is_read_tensor_by_tensor(tmp_path: Path) -> None:
     assert weight_read_bytes(tied) == gguf_total(tensors)
 
 
+def test_experts_of_a_gguf_file(tmp_path: Path) -> None:
+    """Each layer's experts lie in three tensors; one token reads two of four, whole."""
+    experts: Tensors = {}
+    for name, tensor in gguf_small().items():
+        if "ffn_" not in name or "norm" in name:
+            experts[name] = tensor
+    for i in range(2):
+        experts |= {
+            f"blk.{i}.ffn_gate_inp.weight": ("f32", (4, 256)),
+            f"blk.{i}.ffn_gate_exps.weight": ("q4_k", (4, 512, 256)),
+            f"blk.{i}.ffn_up_exps.weight": ("q4_k", (4, 512, 256)),
+            f"blk.{i}.ffn_down_exps.weight": ("q6_k", (4, 256, 512)),
+        }
+    path = tmp_path / "experts.gguf"
+    write_gguf(path, changed(llama__expert_count=4, llama__expert_used_count=2), experts)
+    spec = load_model(str(path))
+    routed = gguf_total({name: tensor for name, tensor in experts.items() if "_exps" in name})
+    always = gguf_total({n: t for n, t in experts.items() if "_exps" not in n and "token_embd" not in n})
+    assert weight_read_bytes(spec) == always + routed // 2
+    assert weight_read_bytes(spec, 1, 4096) == always + routed
+    assert stored_bytes(spec) == gguf_total(experts)
+
+
+def test_norms_that_a_file_has_more_or_less_of_are_counted_as_they_are(tmp_path: Path) -> None:
+    for name, tensors in (
+        ("none", without("input_layernorm", "post_attention_layernorm")),
+        ("odd", small() | plain({f"model.layers.{i}.extra_norm.weight": (3,) for i in range(2)})),
+    ):
+        spec = load_model(str(write_model(tmp_path / name, SMALL, tensors)))
+        ops = step_ops(spec, Workload())
+        assert min(op.weight_read for op in ops) >= 0
+        read = nbytes(v for k, v in tensors.items() if "embed_tokens" not in k)
+        assert sum(op.weight_read for op in ops) == weight_read_bytes(spec) == read
+
+
 def test_parts_of_a_gguf_model_are_read_together(tmp_path: Path) -> None:
     tensors = gguf_small()
     first = {name: tensor for name, tensor in tensors.items() if "blk.1" not in name}

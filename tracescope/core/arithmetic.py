@@ -122,7 +122,7 @@ def layer_ops(model: ModelSpec, workload: Workload, layer: int) -> tuple[OpWork,
     batch, ranks = workload.batch, workload.tensor_parallel
     weights = layer_weights(model, ranks, layer)
     moved = batch * plain_bytes(model.activations)  # bytes of one activation element over the whole batch
-    hidden, weight = model.hidden * moved, norm_bytes(model)
+    hidden, weight = model.hidden * moved, weights.norm
     sandwich = (_norm(layer, weight, 0),) if model.norms_per_layer == 4 else ()
     reduce = (_all_reduce(model, batch, ranks, layer),) if ranks > 1 else ()
     # Each block norm also carries the residual addition before it: two reads and one write besides its own two.

@@ -36,11 +36,13 @@ NO_WORK: Final = LinearWork(0, 0, 0)
 class LayerWeights:
     """The weights of one kind of layer: ``linear`` by op, ``experts`` all routed experts together, small extras.
 
-    ``query_norm`` is the norm between qkv and attention (qk-norm, or those of compressed queries and keys),
-    ``attention`` what attention reads itself (sinks), ``norm_surplus`` what a file's norms weigh above the formula.
+    ``norm`` is each block norm, the first one ``norm_surplus`` larger where a file's do not divide evenly;
+    ``query_norm`` the norm between qkv and attention (qk-norm, or those of compressed queries and keys);
+    ``attention`` what attention reads itself (sinks).
     """
 
     linear: dict[Op, LinearWork]
+    norm: int
     experts: LinearWork = NO_WORK
     query_norm: int = 0
     attention: int = 0
@@ -77,7 +79,7 @@ def _formula(model: ModelSpec, ranks: int, kept: frozenset[str], routed: bool) -
         experts = LinearWork(count * one.weight_read, count * one.scales, chosen * one.elements)
     plain = plain_bytes(model.activations)
     sinks = shard(model, ranks).heads * plain if model.sinks else 0
-    return LayerWeights(linear, experts, _query_norm_elements(model, ranks) * plain, sinks)
+    return LayerWeights(linear, norm_bytes(model), experts, _query_norm_elements(model, ranks) * plain, sinks)
 
 
 def _each(model: ModelSpec, kept: frozenset[str], matrices: Iterable[Matrix]) -> Iterable[tuple[Op, LinearWork]]:
@@ -112,8 +114,9 @@ def _stated(model: ModelSpec, formula: LayerWeights, found: LayerBytes) -> Layer
         for op, work in formula.linear.items()
     }
     experts = LinearWork(found.experts, found.expert_scales, formula.experts.elements)
-    surplus = found.norm - model.norms_per_layer * _formula_norm(model) - formula.query_norm
-    return LayerWeights(linear, experts, formula.query_norm, found.attention, surplus)
+    query_norm = min(formula.query_norm, found.norm)
+    each, surplus = divmod(found.norm - query_norm, model.norms_per_layer)
+    return LayerWeights(linear, each, experts, query_norm, found.attention, surplus)
 
 
 @lru_cache(maxsize=256)
@@ -129,19 +132,15 @@ def lm_head_work(model: ModelSpec, ranks: int = 1) -> LinearWork:
     return LinearWork(dtype.value_bytes(n_in, n_out) + scales + bias, scales, n_in * n_out)
 
 
-def _formula_norm(model: ModelSpec) -> int:
-    return _NORM_VECTORS[model.norm] * model.hidden * plain_bytes(model.activations)
-
-
 def norm_bytes(model: ModelSpec) -> int:
     """Bytes of one norm over the hidden size; replicated on every rank."""
-    return _formula_norm(model)
+    return _NORM_VECTORS[model.norm] * model.hidden * plain_bytes(model.activations)
 
 
 def final_norm_bytes(model: ModelSpec, ranks: int = 1) -> int:
     """Bytes of the norm after the last layer."""
     stated = truth(model, ranks)
-    return _formula_norm(model) if stated is None else stated.norm
+    return norm_bytes(model) if stated is None else stated.norm
 
 
 def embedding_norm_bytes(model: ModelSpec, ranks: int = 1) -> int:
@@ -149,7 +148,7 @@ def embedding_norm_bytes(model: ModelSpec, ranks: int = 1) -> int:
     stated = truth(model, ranks)
     if stated is not None:
         return stated.embedding_norm
-    return _formula_norm(model) if model.embedding_norm else 0
+    return norm_bytes(model) if model.embedding_norm else 0
 
 
 def row_bytes(model: ModelSpec) -> int:
@@ -205,11 +204,11 @@ def stored_bytes(model: ModelSpec, ranks: int = 1) -> int:
 def _layer_stored(model: ModelSpec, ranks: int, layer: int) -> int:
     weights = layer_weights(model, ranks, layer)
     linear = sum(work.weight_read for work in weights.linear.values()) + weights.experts.weight_read
-    norms = model.norms_per_layer * _formula_norm(model) + weights.query_norm + weights.norm_surplus
+    norms = model.norms_per_layer * weights.norm + weights.query_norm + weights.norm_surplus
     return linear + norms + weights.attention
 
 
 def _joining_bytes(model: ModelSpec) -> int:
     """What a layer that predicts later tokens has besides a layer: a projection of two hidden states, three norms."""
     dtype, d = weight_dtype(model.weights), model.hidden
-    return dtype.value_bytes(2 * d, d) + dtype.side_bytes(2 * d, d) + 3 * _formula_norm(model)
+    return dtype.value_bytes(2 * d, d) + dtype.side_bytes(2 * d, d) + 3 * norm_bytes(model)
