@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from tracescope.analysis.tables import Column, Table
-from tracescope.cli.output import emit_json, emit_table
+from tracescope.cli.output import emit_table
 from tracescope.core.dtypes import weight_dtype
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
@@ -83,15 +83,23 @@ def mean_error(predictions: Iterable[Prediction]) -> float:
     return float(np.mean([abs(p.error) for p in predictions]))
 
 
-def calibration_document() -> dict[str, Any]:
-    """The fits, the host's term, the sources, and the predictions of what was held out."""
-    table, predictions = calibration(), [predict(step) for step in held_out_steps()]
+def fits_document() -> dict[str, Any]:
+    """The fits with their errors, the host's term, and the sources."""
+    table = calibration()
     return {
         "fits": [asdict(fit) for fit in table.fits],
         "host": asdict(table.host),
+        "sources": sorted(measured()["sources"].values()),
+    }
+
+
+def calibration_document() -> dict[str, Any]:
+    """The same, and the predictions of what was held out."""
+    predictions = [predict(step) for step in held_out_steps()]
+    return {
+        **fits_document(),
         "held_out": [prediction_row(p) for p in predictions],
         "held_out_mean_error": mean_error(predictions),
-        "sources": sorted(measured()["sources"].values()),
     }
 
 
@@ -111,25 +119,29 @@ def prediction_row(found: Prediction) -> dict[str, Any]:
     }
 
 
-def print_calibration(*, as_json: bool) -> None:
-    """The page, or the document."""
-    if as_json:
-        emit_json({"calibration": calibration_document()})
-        return
-    table, predictions = calibration(), [predict(step) for step in held_out_steps()]
-    click.echo("Fitted to public measurements of single kernels: fixed + bytes ÷ (reach × bandwidth)")
+def print_fits() -> None:
+    """The fits with their errors, and the host's term."""
+    table = calibration()
+    click.echo(
+        "Calibrated profile, fitted to public measurements of single kernels: fixed + bytes ÷ (reach × bandwidth)"
+    )
     emit_table(fits_table(table.fits))
     host = table.host
     click.echo(
-        f"\nHost of a serving engine: {host.step_ns / 1e3:,.1f} µs a step + {host.request_ns / 1e3:,.1f} µs a request; "
+        f"host of a serving engine: {host.step_ns / 1e3:,.1f} µs a step + {host.request_ns / 1e3:,.1f} µs a request; "
         f"{host.rows} rows, mean error of a step {host.error:.1%}, worst {host.worst:.1%}"
     )
-    click.echo(f"  {host.source}")
+
+
+def print_calibration() -> None:
+    """The fits, what they predict for steps that they have not seen, and where everything is from."""
+    predictions = [predict(step) for step in held_out_steps()]
+    print_fits()
     click.echo("\nPredicted against measured, steps that no fit used (a compiled loop: no serving host in them)")
     emit_table(predictions_table(predictions))
     click.echo(f"mean absolute error {mean_error(predictions):.1%}")
     click.echo("\nSources")
-    for source in sorted(measured()["sources"].values()):
+    for source in (*sorted(measured()["sources"].values()), f"host: {calibration().host.source}"):
         click.echo(f"  {source}")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from tracescope.analysis.tables import Column, Table
-from tracescope.cli.calibration import print_calibration
+from tracescope.cli.calibration import calibration_document, fits_document, print_calibration, print_fits
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.core import units
 from tracescope.core.arithmetic import kv_bytes_per_token, stored_bytes, weight_read_bytes
@@ -20,7 +20,10 @@ from tracescope.models import ModelPreset, hardware_presets, model_presets
 def presets_command(*, what: str | None, as_json: bool) -> None:
     """The built-in models and machines with their sources, or what the calibrated profile is fitted to."""
     if what == "calibration":
-        print_calibration(as_json=as_json)
+        if as_json:
+            emit_json({"calibration": calibration_document()})
+        else:
+            print_calibration()
         return
     if as_json:
         document: dict[str, Any] = {}
@@ -28,6 +31,8 @@ def presets_command(*, what: str | None, as_json: bool) -> None:
             document["models"] = [model_row(preset) for preset in model_presets()]
         if what != "models":
             document["hardware"] = [hardware_row(spec) for spec in hardware_presets()]
+        if what is None:
+            document["calibration"] = fits_document()
         emit_json(document)
         return
     if what != "hardware":
@@ -36,6 +41,10 @@ def presets_command(*, what: str | None, as_json: bool) -> None:
         click.echo()
     if what != "models":
         emit_table(_hardware_table(hardware_presets()))
+    if what is None:
+        click.echo()
+        print_fits()
+        click.echo("predicted against measured: tracescope presets calibration")
 
 
 def model_row(preset: ModelPreset) -> dict[str, Any]:
