@@ -165,7 +165,9 @@ def test_exposed_time_is_what_the_definition_says_nanosecond_by_nanosecond(
         assert together.rows.ids[low:high].tolist() == broken.events.tolist()
         assert together.exposed[low:high].tolist() == broken.exposed_ns.tolist()
         assert together.floor[low:high].tolist() == broken.floor_ns.tolist()
-        assert broken.gap_ns.sum() + broken.idle_ns == broken.duration_ns - broken.floor_ops_ns
+        assert broken.gap_ns.sum() + broken.idle_ns == broken.gap_of_step_ns
+        assert broken.gap_of_step_ns == broken.duration_ns - max(0, broken.floor_ops_ns)
+        assert broken.floor_ops_ns in {int(broken.floor_ns.sum()), -1}
         assert broken.events.tolist() == trace.step_events(step).tolist()
 
 

@@ -29,8 +29,8 @@ def test_a_llama_step_on_h100_in_three_parts() -> None:
     assert (found.capacity.fits, found.capacity.stored_bytes) == (True, 16_060_522_496)
     assert (found.capacity.blocks_used, found.capacity.blocks_total) == (16 * 257, 29_205)
     memory = found.memory
-    assert memory.memory_bytes == series.streamed[1] == 15_009_849_344 + 16 * 4097 * 131_072 + 2_097_152
-    assert memory.mbu == pytest.approx(series.mbu[1], rel=1e-6)
+    assert memory.streamed_bytes == series.streamed_bytes[1] == 15_009_849_344 + 16 * 4097 * 131_072 + 2_097_152
+    assert memory.mbu == series.mbu[1]
     assert memory.floor_weight_ns + memory.floor_kv_ns == memory.floor_memory_ns == series.floor_memory_ns[1]
     assert found.dependence.ops_in_series == found.dependence.events == 326
     assert found.dependence.tokens_per_s == pytest.approx(16e9 / int(trace.steps.duration[1]))
@@ -40,6 +40,19 @@ def test_a_llama_step_on_h100_in_three_parts() -> None:
     assert found.verdict.binds == "weights"
     assert found.crossovers is not None
     assert found.missing == ()
+
+
+def test_every_step_has_the_numbers_of_its_row_in_the_listing() -> None:
+    trace, _ = llama(profile="realistic")
+    for bandwidth in ("3.35TB/s", "1.7TB/s", "0.333TB/s", "864GB/s"):
+        basis = make_basis(load_hardware("h100-sxm"), bandwidth)
+        series = step_series(trace, basis)
+        for step in range(len(series)):
+            memory = three_constraints(trace, basis, step).memory
+            assert memory.mbu == series.mbu[step]
+            assert memory.floor_weight_ns == series.floor_weight_ns[step]
+            assert memory.floor_memory_ns == series.floor_memory_ns[step]
+            assert memory.floor_ops_ns == series.floor_ops_ns[step]
 
 
 def test_the_lessons_case_at_batch_one_and_four_shares_one_pass() -> None:
@@ -53,7 +66,6 @@ def test_the_lessons_case_at_batch_one_and_four_shares_one_pass() -> None:
     assert (one.dependence.generated_tokens, four.dependence.generated_tokens) == (1, 4)
     assert one.dependence.tokens_per_s == pytest.approx(50, rel=0.01)
     assert four.dependence.tokens_per_s_per_request == pytest.approx(50, rel=0.01)
-    assert one.dependence.least_request_ns(100) == 100 * one.dependence.duration_ns
     assert four.dependence.requests_per_s(100) == pytest.approx(2, rel=0.01)
 
 
@@ -76,7 +88,7 @@ def test_without_a_model_or_bytes_only_what_was_measured_is_known() -> None:
     found = three_constraints(trace, Basis(), 0)
     assert found.missing == ("model", "machine", "batch and context", "bandwidth")
     assert (found.capacity, found.verdict, found.crossovers, found.workload) == (None, None, None, None)
-    assert (found.memory.memory_bytes, found.memory.mbu, found.memory.achieved_bytes_per_s) == (-1, None, None)
+    assert (found.memory.streamed_bytes, found.memory.mbu, found.memory.achieved_bytes_per_s) == (-1, None, None)
     assert (found.memory.floor_ops_ns, found.memory.floor_kv_ns) == (-1, -1)
     assert (found.dependence.ops_in_series, found.dependence.events) == (3, 4)
     assert (found.dependence.tokens_per_s, found.dependence.acceptance) == (None, None)

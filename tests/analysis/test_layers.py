@@ -96,8 +96,8 @@ def test_gaps_and_idle_add_up_to_the_steps_less_their_floor(events: list[Ev]) ->
     table = layers_table(trace, BASIS)
     total = sum(r["gap_ns"] for r in table.rows())  # type: ignore[misc]
     s = table.summary
-    assert total + s["idle_ns"] == s["step_ns"] - s["floor_ops_ns"]
-    assert sum(r["floor_ns"] or 0 for r in table.rows()) == s["floor_ops_ns"]  # type: ignore[misc]
+    assert total + s["idle_ns"] == s["step_ns"] - (s["floor_ops_ns"] or 0)
+    assert sum(r["floor_ns"] or 0 for r in table.rows()) == (s["floor_ops_ns"] or 0)  # type: ignore[misc]
     assert sum(r["events"] for r in table.rows()) == len(events)  # type: ignore[misc]
     gaps = [r["gap_ns"] for r in table.rows()]
     assert gaps == sorted(gaps, reverse=True)  # type: ignore[type-var]

@@ -4,7 +4,8 @@ import numpy as np
 from made_traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, Ev, St, make_trace
 
 from tracescope.analysis.breakdown import break_down
-from tracescope.analysis.steps import step_series
+from tracescope.analysis.layers import layers_table
+from tracescope.analysis.steps import step_series, steps_table
 from tracescope.core.category import Category, Op
 
 WEIGHTS, KV, APPEND = Category.WEIGHT_READ, Category.KV_READ, Category.KV_APPEND
@@ -48,6 +49,33 @@ def test_bytes_are_unknown_where_an_op_known_to_move_them_lacks_them() -> None:
 def test_a_step_of_which_nothing_is_known_has_no_bytes_rather_than_none() -> None:
     series = step_series(make_trace([Ev(0, 10, unknown=True)], [St(0, 40)]), BASIS)
     assert series.weight_read.tolist() == series.kv_read.tolist() == series.kv_append.tolist() == [-1]
+
+
+def test_a_sum_over_no_op_that_is_priced_is_no_floor() -> None:
+    events = [
+        Ev(0, 10, unknown=True),
+        Ev(10, 20, category=Category.COMPUTE),
+        Ev(50, 10, step=1, category=Category.COMPUTE),
+        Ev(100, 10, step=2, unknown=True),
+        Ev(110, 10, step=2, category=WEIGHTS, weight_read=4),
+    ]
+    trace = make_trace(events, [St(0, 40), St(50, 20), St(100, 20)])
+    series = step_series(trace, BASIS)
+    assert series.floor_ops_ns.tolist() == [-1, 0, 4]  # nothing known; known to need nothing; the sum of what is known
+    assert series.ops_without_floor.tolist() == [1, 0, 1]
+    assert steps_table(trace, BASIS).column("floor_ops_ns").cell(0) is None
+    nothing = break_down(trace, BASIS, 0)
+    assert (nothing.floor_ops_ns, nothing.gap_of_step_ns) == (-1, 40)
+    assert nothing.gap_ns.sum() + nothing.idle_ns == nothing.gap_of_step_ns
+    assert [layers_table(trace, BASIS, step).summary["floor_ops_ns"] for step in range(3)] == [None, 0, 4]
+
+
+def test_a_series_of_chosen_steps_is_a_part_of_the_whole() -> None:
+    events = [Ev(50 * s, 9, s, category=WEIGHTS, weight_read=3 * s) for s in range(5)]
+    trace = make_trace(events, [St(50 * s, 20 + s) for s in range(5)])
+    whole, part = step_series(trace, BASIS), step_series(trace, BASIS, np.array([3, 1]))
+    for name in ("start", "duration", "period", "weight_read", "floor_memory_ns", "floor_ops_ns", "idle_ns"):
+        assert getattr(part, name).tolist() == getattr(whole, name)[[3, 1]].tolist()
 
 
 def test_without_a_bandwidth_there_are_bytes_but_no_floors() -> None:

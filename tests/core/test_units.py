@@ -68,3 +68,11 @@ def test_sizes() -> None:
     for text in ("2GB/s", "-1", "all", ""):
         with pytest.raises(TraceError, match="size"):
             parse_size(text)
+
+
+def test_a_peak_a_count_with_its_noun_and_a_bandwidths_source_have_one_wording() -> None:
+    assert [units.peak(989e12), units.peak(756_500_000_000_000, "bf16")] == ["989 TFLOP/s", "756.5 TFLOP/s bf16"]
+    assert units.peak(None) == "—"
+    assert [units.plural(n, "step") for n in (0, 1, 1024)] == ["0 steps", "1 step", "1,024 steps"]
+    words = [units.bandwidth_source(s) for s in ("datasheet", "sustained", "user", "file")]
+    assert words == ["datasheet, not sustained", "sustained", "given by the user", "file"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.analysis.exposed_time import StepRows, exposed_ns, idle_ns, idle_spans, step_rows
-from tracescope.analysis.floors import event_floors
+from tracescope.analysis.floors import event_floors, known_sums
 from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
@@ -17,8 +17,9 @@ class StepBreakdown:
     """The device events of one step in (start, end, id) order, and where its time went.
 
     ``events`` int64[n] ids; ``floor_ns``, ``exposed_ns`` int64[n]; ``floor_known`` bool[n] (an unknown floor counts 0);
+    ``floor_ops_ns``: their sum, -1 where no floor is known: a sum over nothing is no floor.
     ``idle_spans``: start (trace time) and duration of every gap longer than the source's resolution, int64[m] each.
-    Always ``sum(exposed_ns - floor_ns) + idle_ns == duration_ns - floor_ops_ns``.
+    Always ``sum(gap_ns) + idle_ns == gap_of_step_ns``, which is ``duration_ns - floor_ops_ns`` (unknown counts 0).
     """
 
     step: int
@@ -39,8 +40,8 @@ class StepBreakdown:
 
     @property
     def gap_of_step_ns(self) -> int:
-        """The whole step above its op floor."""
-        return self.duration_ns - self.floor_ops_ns
+        """The whole step above its op floor; all of it where no floor is known."""
+        return self.duration_ns - max(0, self.floor_ops_ns)
 
     def row_of(self, event: int) -> int:
         """The row of event id ``event``, -1 where it is not a device event of this step."""
@@ -76,6 +77,7 @@ def break_down(trace: Trace, basis: Basis, step: int) -> StepBreakdown:
     """Take one step (0-based ordinal over all rows of the step table) apart. TraceError where there is none."""
     require_step(trace, step)
     times = row_times(trace, basis, np.array([step]))
+    without = times.rows.sums((~times.known).astype(np.int64))
     return StepBreakdown(
         step=step,
         events=times.rows.ids,
@@ -84,7 +86,7 @@ def break_down(trace: Trace, basis: Basis, step: int) -> StepBreakdown:
         exposed_ns=times.exposed,
         duration_ns=int(times.rows.duration[0]),
         idle_ns=int(idle_ns(times.rows)[0]),
-        floor_ops_ns=int(times.floor.sum()),
-        ops_without_floor=int((~times.known).sum()),
+        floor_ops_ns=int(known_sums(times.rows.sums(times.floor), without, basis)[0]),
+        ops_without_floor=int(without[0]),
         idle_spans=idle_spans(times.rows, trace.meta.resolution_ns),
     )

@@ -12,6 +12,7 @@ from tracescope.analysis.exposed_time import idle_ns
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
 from tracescope.analysis.info import UNCLASSIFIED_SHARE, device_events
 from tracescope.analysis.steps import StepSeries, step_series
+from tracescope.analysis.workload import machine_of
 from tracescope.core.category import EdgeKind, EventFlag
 from tracescope.core.columns import Bool
 from tracescope.core.hardware import Basis
@@ -35,7 +36,7 @@ class Evidence:
     @property
     def cache_bytes(self) -> int | None:
         """The machine's last-level cache; None where it is not known."""
-        machine = self.basis.hardware or self.trace.meta.hardware
+        machine = machine_of(self.trace, self.basis)
         return machine.llc_bytes if machine else None
 
     @property
@@ -46,7 +47,7 @@ class Evidence:
     @property
     def fits_cache(self) -> Bool:
         """Which steps move no more bytes than the machine's last-level cache holds, bool, one a step."""
-        return (self.series.memory >= 0) & (self.series.memory <= (self.cache_bytes or 0))
+        return (self.series.memory_bytes >= 0) & (self.series.memory_bytes <= (self.cache_bytes or 0))
 
 
 @dataclass(frozen=True, slots=True)

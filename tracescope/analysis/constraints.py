@@ -5,17 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.analysis.breakdown import require_step
-from tracescope.analysis.exposed_time import step_rows
-from tracescope.analysis.floors import floor_sums
-from tracescope.analysis.steps import ALL_ACCEPTED
-from tracescope.analysis.work_sums import work_sums
-from tracescope.analysis.workload import ranks_that_fit, workload_of_step
+from tracescope.analysis.steps import step_series
+from tracescope.analysis.workload import machine_of, ranks_that_fit, workload_of_step
 from tracescope.core.capacity import Capacity, capacity
 from tracescope.core.category import Op
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.units import ALL_ACCEPTED
 from tracescope.core.verdict import Crossovers, Verdict, crossovers, verdict
 
 
@@ -23,14 +21,14 @@ from tracescope.core.verdict import Crossovers, Verdict, crossovers, verdict
 class MemoryUse:
     """Bandwidth of one step: bytes and ns, -1 where not known; rates and MBU None where not known.
 
-    ``memory_bytes`` is weights, KV reads and appends, which is what MBU counts. ``floor_kv_ns`` is ``floor_memory_ns``
-    less ``floor_weight_ns``.
+    ``streamed_bytes`` is weights, KV reads and appends, which is what MBU (T_mem over the time it took) counts.
+    ``floor_kv_ns`` is ``floor_memory_ns`` less ``floor_weight_ns``.
     """
 
     weight_read_bytes: int
     kv_read_bytes: int
     kv_append_bytes: int
-    memory_bytes: int
+    streamed_bytes: int
     duration_ns: int
     bandwidth_bytes_per_s: int | None
     bandwidth_source: str
@@ -39,18 +37,13 @@ class MemoryUse:
     floor_memory_ns: int
     floor_ops_ns: int
     ops_without_floor: int
+    mbu: float | None
 
     @property
     def achieved_bytes_per_s(self) -> float | None:
         """Bytes over the measured time."""
-        known = self.memory_bytes >= 0 and self.duration_ns > 0
-        return self.memory_bytes * 1e9 / self.duration_ns if known else None
-
-    @property
-    def mbu(self) -> float | None:
-        """T_mem over the measured time."""
-        achieved = self.achieved_bytes_per_s
-        return achieved / self.bandwidth_bytes_per_s if achieved is not None and self.bandwidth_bytes_per_s else None
+        known = self.streamed_bytes >= 0 and self.duration_ns > 0
+        return self.streamed_bytes * 1e9 / self.duration_ns if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +79,6 @@ class Dependence:
         rate = self.tokens_per_s
         return rate / tokens_each if rate is not None else None
 
-    def least_request_ns(self, tokens_each: int) -> int:
-        """N tokens of one request take at least N steps: batching shares the weights, not the dependence."""
-        return tokens_each * self.duration_ns
-
 
 @dataclass(frozen=True, slots=True)
 class ThreeConstraints:
@@ -115,42 +104,39 @@ class ThreeConstraints:
 def three_constraints(trace: Trace, basis: Basis, step: int) -> ThreeConstraints:
     """Work out the three constraints of ``step`` through the same functions as everything else."""
     require_step(trace, step)
-    rows = step_rows(trace, np.array([step]))
-    work = work_sums(trace, rows.ids, rows.sums)
-    floor, without = floor_sums(trace, basis, rows)
-    steps = trace.steps
-    duration = int(steps.duration[step])
+    steps, ids = trace.steps, trace.step_events(step)
+    series = step_series(trace, basis, np.array([step]))
+    duration = int(series.duration[0])
     bandwidth = basis.bandwidth_bytes_per_s
-    floor_weight, floor_memory = (
-        _streaming_ns(int(count[0]), bandwidth) for count in (work.weight_read, work.streamed)
-    )
+    floor_weight, floor_memory = int(series.floor_weight_ns[0]), int(series.floor_memory_ns[0])
     memory = MemoryUse(
-        weight_read_bytes=int(work.weight_read[0]),
-        kv_read_bytes=int(work.kv_read[0]),
-        kv_append_bytes=int(work.kv_append[0]),
-        memory_bytes=int(work.streamed[0]),
+        weight_read_bytes=int(series.weight_read[0]),
+        kv_read_bytes=int(series.kv_read[0]),
+        kv_append_bytes=int(series.kv_append[0]),
+        streamed_bytes=int(series.streamed_bytes[0]),
         duration_ns=duration,
         bandwidth_bytes_per_s=bandwidth,
         bandwidth_source=basis.bandwidth_source,
         floor_weight_ns=floor_weight,
         floor_kv_ns=floor_memory - floor_weight if min(floor_memory, floor_weight) >= 0 else UNKNOWN,
         floor_memory_ns=floor_memory,
-        floor_ops_ns=int(floor[0]) if bandwidth else UNKNOWN,
-        ops_without_floor=int(without[0]),
+        floor_ops_ns=int(series.floor_ops_ns[0]),
+        ops_without_floor=int(series.ops_without_floor[0]),
+        mbu=None if np.isnan(series.mbu[0]) else float(series.mbu[0]),
     )
     dependence = Dependence(
-        ops_in_series=_ops_in_series(trace, rows.ids),
-        events=len(rows),
+        ops_in_series=_ops_in_series(trace, ids),
+        events=len(ids),
         duration_ns=duration,
-        period_ns=int(steps.start[step + 1] - steps.start[step]) if step + 1 < len(steps) else UNKNOWN,
+        period_ns=int(series.period[0]),
         batch=int(steps.batch[step]),
         generated_tokens=int(steps.generated_tokens[step]),
         acceptance=ALL_ACCEPTED if steps.all_accepted[step] else None,
     )
     model = trace.meta.model
-    machine = basis.hardware or trace.meta.hardware
+    machine = machine_of(trace, basis)
     ranks = (
-        1 if model is None else ranks_that_fit(model, memory.weight_read_bytes, bool(work.link[0]), dependence.batch)
+        1 if model is None else ranks_that_fit(model, memory.weight_read_bytes, bool(series.link[0]), dependence.batch)
     )
     workload = workload_of_step(trace, step, ranks)
     fitting = capacity(model, machine, workload) if model and machine and workload else None
@@ -177,7 +163,3 @@ def _ops_in_series(trace: Trace, ids: I64) -> int:
     op, layer = trace.events.op[ids], trace.events.layer[ids]
     same = (op[1:] == op[:-1]) & (layer[1:] == layer[:-1]) & (op[1:] != Op.NONE) & (op[1:] != Op.OTHER)
     return len(ids) - int(same.sum())
-
-
-def _streaming_ns(count: int, bandwidth: int | None) -> int:
-    return round(count * 1e9 / bandwidth) if bandwidth and count >= 0 else UNKNOWN

@@ -10,7 +10,7 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.floors import work_floor_ns
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import Trace
+from tracescope.core.trace import UNKNOWN, Trace
 
 _FINEST = 32
 
@@ -54,12 +54,31 @@ def work_floors(trace: Trace, basis: Basis) -> WorkFloors:
     return WorkFloors(fixed, known, shift)
 
 
+def known_sums(floor: I64, without: I64, basis: Basis) -> I64:
+    """Sums of floors, -1 where they are sums over nothing that is known: no bandwidth, or no op that is priced.
+
+    ``floor`` int64[k] ns, unknown floors counted as 0; ``without`` int64[k]: how many floors of each sum are unknown.
+    """
+    nothing = (floor == 0) & (without > 0)
+    return np.where(nothing | (not basis.bandwidth_bytes_per_s), UNKNOWN, floor)
+
+
+def streaming_ns(count: I64, basis: Basis) -> I64:
+    """Bytes through the memory bandwidth alone, whole ns, int64[k]; -1 where either is not known."""
+    if not basis.bandwidth_bytes_per_s:
+        return np.full(len(count), UNKNOWN)
+    return np.where(count >= 0, np.rint(count * 1e9 / basis.bandwidth_bytes_per_s).astype(np.int64), UNKNOWN)
+
+
 def floor_sums(trace: Trace, basis: Basis, rows: StepRows) -> tuple[I64, I64]:
-    """The op floor of each step in ns (int64[k], unknown floors count 0) and how many events have none (int64[k])."""
+    """The op floor of each step in ns (int64[k]) and how many of its events have none (int64[k]).
+
+    Unknown floors count 0; where nothing is known the sum is -1.
+    """
     floors = work_floors(trace, basis)
     work = trace.events.work[rows.ids]
     without = rows.sums((~floors.known)[work].astype(np.int64))
-    return floors.whole_ns(rows.sums(floors.fixed[work])), without
+    return known_sums(floors.whole_ns(rows.sums(floors.fixed[work])), without, basis), without
 
 
 def event_floors(trace: Trace, basis: Basis, rows: StepRows) -> tuple[I64, Bool]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from tracescope.analysis.exposed_time import union_of
 from tracescope.analysis.work_sums import grouped, work_sums
+from tracescope.analysis.workload import machine_of
 from tracescope.core.category import Category, TrackKind
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
@@ -30,7 +31,7 @@ def info_document(trace: Trace, basis: Basis, format_version: int | None = None)
     meta = trace.meta
     ids = device_events(trace)
     layers = trace.events.layer[ids]
-    machine = basis.hardware or meta.hardware
+    machine = machine_of(trace, basis)
     start, end = trace.span
     return {
         "format_version": format_version,

@@ -7,6 +7,7 @@ import numpy as np
 from tracescope.analysis.breakdown import RowTimes, require_step, row_times
 from tracescope.analysis.energy import energy_cells
 from tracescope.analysis.exposed_time import idle_ns
+from tracescope.analysis.floors import known_sums
 from tracescope.analysis.tables import Column, Table, known_column
 from tracescope.analysis.work_sums import WorkSums, grouped, main_category, work_sums
 from tracescope.core.category import Category, Op
@@ -20,7 +21,8 @@ class LayerRows:
     """One row an op and layer, sorted by gap (largest first), int64 each; -1 where a layer or an amount is not known.
 
     ``floor_ns`` is -1 where no event of the row has a floor (it counts 0 in the sums); ``gap_ns`` is the exposed time
-    less the floor that is known. ``sum(gap_ns) + idle_ns == step_ns - floor_ops_ns`` exactly.
+    less the floor that is known. ``sum(gap_ns) + idle_ns == step_ns - floor_ops_ns`` exactly, where ``floor_ops_ns`` is
+    -1 (and counts 0) if no floor is known. ``ids`` are the device events of the steps, ``row`` the row of each.
     """
 
     layer: I64
@@ -36,6 +38,8 @@ class LayerRows:
     step_ns: int
     floor_ops_ns: int
     steps_counted: int
+    ids: I64
+    row: I64
 
     def __len__(self) -> int:
         return len(self.layer)
@@ -54,7 +58,7 @@ def layer_rows(trace: Trace, basis: Basis, steps: I64) -> LayerRows:
     sums = grouped(group, len(layer))
     exposed = sums(times.exposed)
     floor = sums(times.floor)
-    known = sums(times.known.astype(np.int64)) > 0
+    known = sums(times.known) > 0
     order = np.lexsort((op, layer, floor - exposed))
     work = work_sums(trace, ids, sums)
     return LayerRows(
@@ -69,8 +73,10 @@ def layer_rows(trace: Trace, basis: Basis, steps: I64) -> LayerRows:
         work=work.taken(order),
         idle_ns=int(idle_ns(times.rows).sum()),
         step_ns=int(times.rows.duration.sum()),
-        floor_ops_ns=int(times.floor.sum()),
+        floor_ops_ns=int(known_sums(times.floor.sum(keepdims=True), (~times.known).sum(keepdims=True), basis)[0]),
         steps_counted=len(steps),
+        ids=ids,
+        row=np.argsort(order)[group],
     )
 
 
@@ -80,7 +86,7 @@ def layers_table(trace: Trace, basis: Basis, step: int | None = None) -> Table:
         require_step(trace, step)
     rows = layer_rows(trace, basis, counted_steps(trace) if step is None else np.array([step]))
     work = rows.work
-    memory = work.memory
+    memory = work.memory_bytes
     exposed = np.maximum(rows.exposed_ns, 1)
     ratio_known = (work.flops >= 0) & (memory > 0)
     return Table(
@@ -102,12 +108,12 @@ def layers_table(trace: Trace, basis: Basis, step: int | None = None) -> Table:
             known_column("kv_append_bytes", work.kv_append, "KV append", "B"),
             known_column("flops", work.flops, "FLOPs"),
             Column("intensity", work.flops / np.maximum(memory, 1), "FLOP/B", known=ratio_known),
-            Column("energy_j", energy_cells(work.streamed, work.flops, work.link, rows.exposed_ns, basis)),
+            Column("energy_j", energy_cells(work, rows.exposed_ns, basis)),
         ),
         {
             "idle_ns": rows.idle_ns,
             "step_ns": rows.step_ns,
-            "floor_ops_ns": rows.floor_ops_ns if basis.bandwidth_bytes_per_s else None,
+            "floor_ops_ns": rows.floor_ops_ns if rows.floor_ops_ns != UNKNOWN else None,
             "steps_counted": rows.steps_counted,
         },
     )  # fmt: skip

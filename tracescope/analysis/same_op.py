@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.analysis.breakdown import StepBreakdown
+from tracescope.analysis.work_sums import grouped
 from tracescope.core.category import Op
 from tracescope.core.columns import I64, Bool
 from tracescope.core.trace import Trace
@@ -30,17 +31,12 @@ def same_op_in_layers(trace: Trace, breakdown: StepBreakdown, event: int) -> Sam
     alike = events.op[ids] == op if op != Op.NONE else events.name[ids] == events.name[event]
     rows = np.flatnonzero(alike & (events.layer[ids] >= 0))
     layers, group = np.unique(events.layer[ids[rows]].astype(np.int64), return_inverse=True)
-
-    def sums(values: I64) -> I64:
-        total = np.zeros(len(layers), np.int64)
-        np.add.at(total, group, values[rows])
-        return total
-
+    sums = grouped(group, len(layers))
     current = np.flatnonzero(layers == events.layer[event])
     return SameOp(
         layers,
-        sums(breakdown.exposed_ns),
-        sums(breakdown.floor_ns),
-        sums(breakdown.floor_known.astype(np.int64)) > 0,
+        sums(breakdown.exposed_ns[rows]),
+        sums(breakdown.floor_ns[rows]),
+        sums(breakdown.floor_known[rows]) > 0,
         int(current[0]) if len(current) else -1,
     )

@@ -6,26 +6,25 @@ import numpy as np
 
 from tracescope.analysis.energy import energy_cells
 from tracescope.analysis.exposed_time import idle_ns, step_rows
-from tracescope.analysis.floors import floor_sums
+from tracescope.analysis.floors import floor_sums, streaming_ns
 from tracescope.analysis.tables import Column, Table, known_column
 from tracescope.analysis.work_sums import work_sums
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import UNKNOWN, Trace
-
-ALL_ACCEPTED = "all generated tokens accepted"
-"""The acceptance criterion that stands beside every throughput."""
+from tracescope.core.units import ALL_ACCEPTED
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StepSeries:
     """Numbers of every step, one int64 a step; -1 where not known.
 
-    Bytes, FLOPs and ns. ``streamed`` is weights, KV reads and appends; ``memory`` the embedding rows too. ``period``
-    is the next step's start less this one's. ``floor_weight_ns`` is the weights alone through the bandwidth,
-    ``floor_memory_ns`` what is streamed; ``floor_ops_ns`` sums the op floors that are known (0 for those
-    ``ops_without_floor``) and is unknown where no bandwidth is.
+    Bytes, FLOPs and ns. ``streamed_bytes`` is weights, KV reads and appends, which T_mem, MBU and energy count;
+    ``memory_bytes`` the embedding rows too. ``period`` is the next step's start less this one's. ``floor_weight_ns`` is
+    the weights alone through the bandwidth, ``floor_kv_read_ns`` the KV reads alone, ``floor_memory_ns`` all that is
+    streamed; ``floor_ops_ns`` sums the op floors that are known (0 for those ``ops_without_floor``) and is unknown
+    where none is: without a bandwidth, or where no op is priced.
     """
 
     start: I64
@@ -36,11 +35,12 @@ class StepSeries:
     embedding_gather: I64
     kv_read: I64
     kv_append: I64
-    streamed: I64
-    memory: I64
+    streamed_bytes: I64
+    memory_bytes: I64
     link: I64
     flops: I64
     floor_weight_ns: I64
+    floor_kv_read_ns: I64
     floor_memory_ns: I64
     floor_ops_ns: I64
     ops_without_floor: I64
@@ -56,42 +56,40 @@ class StepSeries:
         return np.where(known, self.floor_memory_ns / np.maximum(self.duration, 1), np.nan)
 
 
-def step_series(trace: Trace, basis: Basis) -> StepSeries:
-    """Sums over the device events of every step at once; 10 M events take well under a second."""
+def step_series(trace: Trace, basis: Basis, chosen: I64 | None = None) -> StepSeries:
+    """Sums over the device events of every step at once; 10 M events take well under a second.
+
+    With ``chosen`` (ordinals, int64[k]) only of those steps, in that order.
+    """
     steps = trace.steps
-    rows = step_rows(trace, np.arange(len(steps)), in_order=False)
+    if chosen is None:
+        chosen = np.arange(len(steps))
+    rows = step_rows(trace, chosen, in_order=False)
     work = work_sums(trace, rows.ids, rows.sums)
     floor, without = floor_sums(trace, basis, rows)
-    bandwidth = basis.bandwidth_bytes_per_s
     series = StepSeries(
-        start=steps.start,
-        duration=steps.duration,
-        period=np.append(np.diff(steps.start), UNKNOWN)[: len(steps)],
+        start=steps.start[chosen],
+        duration=steps.duration[chosen],
+        period=np.append(np.diff(steps.start), UNKNOWN)[chosen],
         events=rows.rows_per_step(),
         weight_read=work.weight_read,
         embedding_gather=work.embedding_gather,
         kv_read=work.kv_read,
         kv_append=work.kv_append,
-        streamed=work.streamed,
-        memory=work.memory,
+        streamed_bytes=work.streamed_bytes,
+        memory_bytes=work.memory_bytes,
         link=work.link,
         flops=work.flops,
-        floor_weight_ns=_streaming_ns(work.weight_read, bandwidth),
-        floor_memory_ns=_streaming_ns(work.streamed, bandwidth),
-        floor_ops_ns=np.where(bandwidth is None, UNKNOWN, floor),
+        floor_weight_ns=streaming_ns(work.weight_read, basis),
+        floor_kv_read_ns=streaming_ns(work.kv_read, basis),
+        floor_memory_ns=streaming_ns(work.streamed_bytes, basis),
+        floor_ops_ns=floor,
         ops_without_floor=without,
         idle_ns=idle_ns(rows),
     )
     for field in fields(series):
         getattr(series, field.name).flags.writeable = False
     return series
-
-
-def _streaming_ns(count: I64, bandwidth: int | None) -> I64:
-    """Bytes through a bandwidth, whole ns, -1 where either is not known."""
-    if not bandwidth:
-        return np.full(len(count), UNKNOWN)
-    return np.where(count >= 0, np.rint(count * (1e9 / bandwidth)).astype(np.int64), UNKNOWN)
 
 
 def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> Table:
@@ -122,7 +120,7 @@ def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> T
         Column("mbu", series.mbu, "MBU", known=~np.isnan(series.mbu)),
         Column("idle_ns", series.idle_ns, "idle", "ns"),
         Column("warm_up", steps.warm_up, "warm-up"),
-        Column("energy_j", energy_cells(series.streamed, series.flops, series.link, steps.duration, basis)),
+        Column("energy_j", energy_cells(series, series.duration, basis)),
     ]
     if (steps.queue_depth != UNKNOWN).any():
         columns.insert(-2, known_column("queue_depth", steps.queue_depth, "queue"))

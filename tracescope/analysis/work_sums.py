@@ -37,15 +37,15 @@ class WorkSums:
     flops: I64
 
     @property
-    def streamed(self) -> I64:
+    def streamed_bytes(self) -> I64:
         """Weights, KV reads and appends together: what T_mem and the energy count; -1 where one is not known."""
         known = (self.weight_read >= 0) & (self.kv_read >= 0) & (self.kv_append >= 0)
         return np.where(known, self.weight_read + self.kv_read + self.kv_append, UNKNOWN)
 
     @property
-    def memory(self) -> I64:
-        """All bytes over the memory bus: ``streamed`` and the embedding rows; -1 where not known."""
-        streamed = self.streamed
+    def memory_bytes(self) -> I64:
+        """All bytes over the memory bus: ``streamed_bytes`` and the embedding rows; -1 where not known."""
+        streamed = self.streamed_bytes
         return np.where(streamed >= 0, streamed + self.embedding_gather, UNKNOWN)
 
     def taken(self, order: I64) -> Self:
@@ -76,10 +76,10 @@ def work_sums(trace: Trace, ids: I64, sums: Callable[[I64], I64], seen_roles: in
     return WorkSums(**columns)
 
 
-def grouped(group: I64, groups: int) -> Callable[[I64], I64]:
-    """A summing function for :func:`work_sums` over ``group`` (int64, one a event, below ``groups``)."""
+def grouped(group: I64, groups: int) -> Callable[[I64 | Bool], I64]:
+    """A summing function for :func:`work_sums` over ``group`` (int64, one a event, below ``groups``); exact."""
 
-    def sums(values: I64) -> I64:
+    def sums(values: I64 | Bool) -> I64:
         total = np.zeros(groups, np.int64)
         np.add.at(total, group, values.astype(np.int64, copy=False))
         return total
@@ -104,11 +104,7 @@ def labels_of_roles(roles: int) -> list[str]:
 def main_category(categories: U8, group: I64, groups: int, floor: I64, exposed: I64) -> I64:
     """The category that names each group: that of the largest summed floor, else of the most time, else the first."""
 
-    def share(values: I64) -> I64:
-        total = np.zeros((groups, len(Category)), np.int64)
-        np.add.at(total, (group, categories), values)
-        return total
-
-    by_floor, by_time = share(floor), share(exposed + 1)
+    share = grouped(group * len(Category) + categories, groups * len(Category))
+    by_floor, by_time = (share(values).reshape(groups, len(Category)) for values in (floor, exposed + 1))
     main: I64 = np.where(by_floor.any(axis=1), by_floor.argmax(axis=1), by_time.argmax(axis=1))
     return main

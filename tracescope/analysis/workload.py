@@ -1,10 +1,16 @@
-"""The workload of a recorded step, as the arithmetic takes it: batch, context per request, ranks."""
+"""The machine and the workload of a recorded step, as the arithmetic takes them: batch, context per request, ranks."""
 
 from tracescope.core.arithmetic import weight_read_bytes
+from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import Trace
 
 _RANKS = (1, 2, 4, 8, 16, 32)
+
+
+def machine_of(trace: Trace, basis: Basis) -> HardwareSpec | None:
+    """The machine that a trace is priced on, else the one that it was made on; None where neither is known."""
+    return basis.hardware or trace.meta.hardware
 
 
 def ranks_that_fit(model: ModelSpec, weight_read: int, has_link: bool, batch: int = 1) -> int:

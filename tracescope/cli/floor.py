@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from tracescope.analysis.energy import energy_cell
 from tracescope.analysis.tables import Column, Table
 from tracescope.cli.durations import parse_ns
 from tracescope.cli.floor_page import floor_lines
@@ -26,8 +27,7 @@ from tracescope.core.floors import ops_floor_s
 from tracescope.core.model import ModelSpec
 from tracescope.core.moves import Deadline, deadline_check
 from tracescope.core.step_floor import StepFloor, step_floor
-
-ACCEPTANCE = "all generated tokens accepted"
+from tracescope.core.units import ALL_ACCEPTED
 
 
 @click.command("floor")
@@ -115,11 +115,9 @@ def floor_document(floor: StepFloor) -> dict[str, Any]:
         "floor_ops_s": floor.floor_ops_s,
         "generated_tokens_per_s_max": floor.generated_tokens_per_s_max,
         "steps_per_s_max": floor.steps_per_s_max,
-        "acceptance": ACCEPTANCE,
+        "acceptance": ALL_ACCEPTED,
         "scale_bytes": floor.scale_bytes,
-        "energy_j": None
-        if spent is None
-        else {"low": spent.low, "mid": spent.mid, "high": spent.high, "level": spent.level},
+        "energy_j": energy_cell(spent),
         "capacity": None
         if memory is None
         else {

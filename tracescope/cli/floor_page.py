@@ -49,8 +49,7 @@ def _head(floor: StepFloor) -> Iterator[str]:
 def _bandwidth(basis: Basis) -> str:
     if basis.bandwidth_bytes_per_s is None:
         return "bandwidth not known: give --hardware or --bandwidth for times"
-    words = {"datasheet": "datasheet, not sustained", "user": "given by the user"}
-    source = words.get(basis.bandwidth_source, basis.bandwidth_source)
+    source = units.bandwidth_source(basis.bandwidth_source)
     invented = ", an invented machine" if basis.hardware and basis.hardware.invented else ""
     return f"bandwidth {units.rate(basis.bandwidth_bytes_per_s)} ({source}{invented})"
 
@@ -134,7 +133,7 @@ def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
         yield (
             "generated tokens",
             f"{floor.workload.batch:,} ÷ {units.seconds(floor.floor_ops_s)} = {tokens:,.1f} generated tokens/s at most "
-            "(all generated tokens accepted)",
+            f"({units.ALL_ACCEPTED})",
         )
     spent, split = floor.energy, floor.energy_split
     if spent is not None and split is not None:

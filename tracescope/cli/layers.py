@@ -37,7 +37,7 @@ def sum_line(table: Table) -> str:
     gaps = sum(table.column("gap_ns").values)
     steps = f"{s['steps_counted']:,} step{'' if s['steps_counted'] == 1 else 's'}"
     if s["floor_ops_ns"] is None:
-        return f"{steps}: {units.duration(s['step_ns'])}, idle {units.duration(s['idle_ns'])}; no bandwidth, no floor"
+        return f"{steps}: {units.duration(s['step_ns'])}, idle {units.duration(s['idle_ns'])}; no floor is known"
     return (
         f"{steps}: gaps {gaps:,} + idle {s['idle_ns']:,} = "
         f"{s['step_ns']:,} - floor {s['floor_ops_ns']:,} ns ({units.duration(s['step_ns'] - s['floor_ops_ns'])})"

@@ -1,6 +1,8 @@
 """The only place that formats numbers for people. Decimal units; a missing value is an em dash, never 0."""
 
 MISSING = "—"
+ALL_ACCEPTED = "all generated tokens accepted"
+"""The acceptance criterion that stands beside every throughput."""
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -35,6 +37,23 @@ def flops(count: float | None) -> str:
 def flop_rate(flops_per_s: float | None) -> str:
     """Compute rate: ``989.00 TFLOP/s``."""
     return MISSING if flops_per_s is None else _scaled(flops_per_s, "FLOP/s")
+
+
+def peak(flops_per_s: float | None, dtype: str = "") -> str:
+    """A machine's dense compute rate in whole or tenths of TFLOP/s: ``989 TFLOP/s``, ``756.5 TFLOP/s bf16``."""
+    if not flops_per_s:
+        return MISSING
+    return f"{flops_per_s / 1e12:,.4g} TFLOP/s {dtype}".rstrip()
+
+
+def plural(number: int, word: str) -> str:
+    """A count with its noun: ``1 step``, ``1,024 steps``."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def bandwidth_source(source: str) -> str:
+    """What a bandwidth rests on, for people: a datasheet's is not what anything sustains."""
+    return {"datasheet": "datasheet, not sustained", "user": "given by the user"}.get(source, source)
 
 
 def seconds(value: float | None) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 import tracescope
-from tracescope.analysis.steps import ALL_ACCEPTED
 from tracescope.core import units
 from tracescope.core.category import StepKind
 from tracescope.core.trace import UNKNOWN
@@ -73,8 +72,7 @@ def bandwidth_words(document: Document) -> str:
     basis = document.basis
     if basis.bandwidth_bytes_per_s is None:
         return "bandwidth unknown"
-    sustained = "datasheet, not sustained" if basis.bandwidth_source == "datasheet" else basis.bandwidth_source
-    return f"{units.rate(basis.bandwidth_bytes_per_s)} ({sustained})"
+    return f"{units.rate(basis.bandwidth_bytes_per_s)} ({units.bandwidth_source(basis.bandwidth_source)})"
 
 
 def run_line(document: Document, view: ViewState) -> str:
@@ -127,7 +125,7 @@ def _peak_words(document: Document) -> str:
     basis = document.basis
     if not basis.peak_flops_per_s:
         return "peak unknown"
-    return f"peak {basis.peak_flops_per_s / 1e12:,.0f} TFLOP/s {basis.compute_dtype} dense (datasheet)"
+    return f"peak {units.peak(basis.peak_flops_per_s, basis.compute_dtype)} dense (datasheet)"
 
 
 def _step_words(document: Document, step: int) -> list[str]:
@@ -138,7 +136,7 @@ def _step_words(document: Document, step: int) -> list[str]:
         words.append("tokens per request unknown")
     else:
         words.append("one token per request per step" if tokens == batch else f"{tokens:,} tokens per step")
-    words.append(ALL_ACCEPTED if bool(steps.all_accepted[step]) else "acceptance unknown")
+    words.append(units.ALL_ACCEPTED if bool(steps.all_accepted[step]) else "acceptance unknown")
     return words
 
 

@@ -306,5 +306,5 @@ def floor_share(document: Document) -> float | None:
         return None
     steps, series = document.trace.steps, document.series
     counted = steps.decode & (steps.duration > 0)
-    total = int(steps.duration[counted].sum())
-    return float(series.floor_ops_ns[counted].sum()) / total if total else None
+    total, floor = int(steps.duration[counted].sum()), series.floor_ops_ns[counted]
+    return float(floor.sum()) / total if total and (floor >= 0).all() else None

@@ -59,9 +59,7 @@ def step_facts(document: Document, step: int) -> StepFacts:
 
 def _facts(document: Document, step: int) -> StepFacts:
     taken = document.breakdown(step)
-    # A sum over nothing that is known is no floor: unknown, not 0.
-    nothing = not taken.floor_ops_ns and taken.ops_without_floor > 0
-    floor = taken.floor_ops_ns if document.has_floor and not nothing else None
+    floor = taken.floor_ops_ns if taken.floor_ops_ns != UNKNOWN else None
     return StepFacts(
         duration_ns=taken.duration_ns,
         floor_ns=floor,
@@ -79,16 +77,15 @@ def _floor_parts(document: Document, step: int) -> tuple[FloorPart, ...]:
     rate = units.rate(document.basis.bandwidth_bytes_per_s)
     left = taken.floor_ops_ns
     parts = []
-    for letter, word, count in (
-        ("W", "weights", int(series.weight_read[step])),
-        ("K", "KV", int(series.kv_read[step])),
+    for letter, word, amounts, floors in (
+        ("W", "weights", series.weight_read, series.floor_weight_ns),
+        ("K", "KV", series.kv_read, series.floor_kv_read_ns),
     ):
-        bandwidth = document.basis.bandwidth_bytes_per_s
-        ns = min(left, round(count * 1e9 / bandwidth)) if count > 0 and bandwidth else 0
-        if not ns:
+        ns = min(left, int(floors[step]))
+        if ns <= 0:
             continue
         texts = (
-            f"{word} {units.size(count)} ÷ {rate} = {units.millis(ns)} ms",
+            f"{word} {units.size(int(amounts[step]))} ÷ {rate} = {units.millis(ns)} ms",
             f"{word} {units.millis(ns)} ms",
             f"{letter} {units.millis(ns)}",
             letter,

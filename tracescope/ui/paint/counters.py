@@ -64,7 +64,7 @@ def paint_bandwidth(
     painter.restore()
     canvas.text(right, rect.top() + 17, units.rate(roof), Style(11, 600, theme.text))
     if view.step >= 0:
-        moved, took = int(document.series.memory[view.step]), int(document.series.duration[view.step])
+        moved, took = int(document.series.memory_bytes[view.step]), int(document.series.duration[view.step])
         if moved >= 0 and took:
             mean = moved * 1e9 / took / tens
             canvas.text(right, rect.top() + 33, f"{mean:.2f} in step", Style(10, 400, theme.text2))

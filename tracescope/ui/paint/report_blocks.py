@@ -6,7 +6,6 @@ from PySide6.QtCore import QPointF, QRectF
 from tracescope.analysis.energy import energy_of
 from tracescope.core import units
 from tracescope.core.category import KIND_OF_CATEGORY
-from tracescope.core.energy import energy_split
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
@@ -156,16 +155,14 @@ def paint_energy_of_step(canvas: Canvas, block: Block, document: Document, view:
     right = block.left + block.width
     canvas.text(block.left, block.top + 14, "Energy per step, J", Style(15, 700, theme.text))
     canvas.text(right, block.top + 14, "modelled", Style(13, 400, theme.text2), AT_RIGHT)
-    series, step, model = document.series, view.step, document.basis.energy
-    moved, flops, link = int(series.memory[step]), int(series.flops[step]), int(series.link[step])
-    took = int(series.duration[step])
-    energy = energy_of(moved, flops, link, took, document.basis)
-    if energy is None or model is None:
-        why = "no energy model for this machine" if model is None else "unknown: bytes or FLOPs are not all known"
+    series, step = document.series, view.step
+    found = energy_of(series, step, int(series.duration[step]), document.basis)
+    if found is None:
+        without = document.basis.energy is None
+        why = "no energy model for this machine" if without else "unknown: bytes or FLOPs are not all known"
         canvas.text(block.left, block.top + 44, why, Style(12, 400, theme.text2))
         return
-    weights = int(series.weight_read[step])
-    parts = energy_split(weights, moved - weights, flops, max(link, 0), took / 1e9, model)
+    energy, parts = found
     per_j = block.width / max(energy.high * 1.08, 1e-12)
     x, bar_top = block.left, block.top + 34
     shown = [("weights", "W", parts.weights), ("KV", "K", parts.kv), ("compute", "C", parts.compute)]

@@ -40,11 +40,11 @@ def bandwidth_lines(shown: ThreeConstraints) -> tuple[str, Lines]:
     """MBU, and the division it comes from."""
     memory = shown.memory
     if memory.mbu is None:
-        why = "some bytes are unknown" if memory.memory_bytes < 0 else "unknown without a bandwidth"
-        moved = size(memory.memory_bytes) if memory.memory_bytes >= 0 else MISSING
+        why = "some bytes are unknown" if memory.streamed_bytes < 0 else "unknown without a bandwidth"
+        moved = size(memory.streamed_bytes) if memory.streamed_bytes >= 0 else MISSING
         return f"MBU {MISSING}", (f"{moved} in {millis(memory.duration_ns)} ms: {why}",)
     achieved = rate(memory.achieved_bytes_per_s).removesuffix(" TB/s")
-    text = f"{size(memory.memory_bytes)} ÷ {millis(memory.duration_ns)} ms = {achieved} of "
+    text = f"{size(memory.streamed_bytes)} ÷ {millis(memory.duration_ns)} ms = {achieved} of "
     return f"MBU {percent(memory.mbu, 1)}", (f"{text}{rate(memory.bandwidth_bytes_per_s)} ({memory.bandwidth_source})",)
 
 

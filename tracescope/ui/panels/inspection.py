@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from tracescope.analysis.energy import energy_of
+from tracescope.analysis.energy import energy_of_event
 from tracescope.analysis.same_op import SameOp, same_op_in_layers
 from tracescope.core.arithmetic import kv_bytes_per_token_per_layer, layer_matrices
 from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
-from tracescope.core.energy import Energy, energy_split
+from tracescope.core.energy import Energy, EnergySplit
+from tracescope.core.trace import UNKNOWN
 from tracescope.core.units import MISSING, count, duration, flops, millis, percent, rate, signed_duration, size
+from tracescope.core.units import peak as peak_rate
 from tracescope.ui.document import Document
 
 Row = tuple[str, str, str]
@@ -72,9 +74,7 @@ def inspect_event(document: Document, event: int) -> Inspection:
         place.append("on the critical path")
     flags = EventFlag(int(events.flags[event])).labels()
     place += [flag.replace("_", " ") for flag in flags]
-    work = int(events.work[event])
-    link, done = int(trace.work.link[work]), int(trace.work.flops[work])
-    memory = document.bytes_of(event)
+    joules = energy_of_event(trace, event, document.basis)
     return Inspection(
         title if title == kind else f"{title} · {kind}",
         " · ".join(place) or trace.tracks[int(trace.lanes.track[trace.lanes.of_event(event)])].name,
@@ -82,23 +82,15 @@ def inspect_event(document: Document, event: int) -> Inspection:
         took,
         floor,
         tuple(_event_rows(document, event, took, floor)),
-        energy=energy_of(-1 if memory is None else memory, done, link, took, document.basis),
-        energy_parts=_energy_parts(document, event, took),
+        energy=None if joules is None else joules[0],
+        energy_parts=() if joules is None else _energy_parts(joules[1]),
         waits=_waits(document, event),
         twins=same_op_in_layers(trace, taken, event) if taken is not None and row >= 0 and layer >= 0 else None,
         details=_details(document, event),
     )
 
 
-def _energy_parts(document: Document, event: int, took: int) -> tuple[tuple[str, float], ...]:
-    model = document.basis.energy
-    work = document.trace.work
-    row = int(document.trace.events.work[event])
-    if model is None or document.bytes_of(event) is None or work.flops[row] < 0:
-        return ()
-    weights = int(work.weight_read[row] + work.embedding_gather[row])
-    kv = int(work.kv_read[row] + work.kv_append[row])
-    split = energy_split(weights, kv, int(work.flops[row]), max(0, int(work.link[row])), took / 1e9, model)
+def _energy_parts(split: EnergySplit) -> tuple[tuple[str, float], ...]:
     parts = [("W", split.weights), ("K", split.kv), ("C", split.compute), ("X", split.link or 0.0)]
     return (*parts, ("static", split.static))
 
@@ -116,7 +108,7 @@ def _event_rows(document: Document, event: int, took: int, floor: int | None) ->
         why = "no bytes recorded" if memory is None else "bandwidth unknown"
         rows.append(("floor", why, "none"))
     elif compute_ns is not None and compute_ns > (memory_ns or 0.0):
-        rows.append(("floor", f"{flops(done)} ÷ {peak_text(peak)}", duration(floor)))
+        rows.append(("floor", f"{flops(done)} ÷ {peak_rate(peak)}", duration(floor)))
     elif memory:
         rows.append(("floor", f"{size(memory)} ÷ {rate(bandwidth)}", duration(floor)))
     else:
@@ -266,20 +258,21 @@ def inspect_step(document: Document, step: int) -> Inspection:
     basis, steps = document.basis, document.trace.steps
     bandwidth = basis.bandwidth_bytes_per_s
     rows: list[Row] = []
-    for label, column in (("weights", series.weight_read), ("KV read", series.kv_read)):
+    for label, column, floors in (
+        ("weights", series.weight_read, series.floor_weight_ns),
+        ("KV read", series.kv_read, series.floor_kv_read_ns),
+    ):
         amount = int(column[step])
         if amount < 0:
             rows.append((label, "some bytes unknown", MISSING))
         elif bandwidth is not None:
-            rows.append((label, f"{size(amount)} ÷ {rate(bandwidth)}", f"{millis(amount * 1e9 / bandwidth)} ms"))
+            rows.append((label, f"{size(amount)} ÷ {rate(bandwidth)}", f"{millis(int(floors[step]))} ms"))
         else:
             rows.append((label, "", size(amount)))
-    # A sum over nothing that is known is no floor.
-    nothing = not taken.floor_ops_ns and taken.ops_without_floor
-    floor = taken.floor_ops_ns if document.has_floor and not nothing else None
+    floor = taken.floor_ops_ns if taken.floor_ops_ns != UNKNOWN else None
     ops = len(taken.events) - taken.ops_without_floor
     if floor is None:
-        rows.append(("floor", "no bytes known" if nothing else "bandwidth unknown", "none"))
+        rows.append(("floor", "no bytes known" if document.has_floor else "bandwidth unknown", "none"))
     else:
         rows.append(("floor", f"sum over {ops:,} operations", f"{millis(floor)} ms"))
         above = f"{millis(taken.duration_ns)} − {millis(floor)} ms"
@@ -287,17 +280,12 @@ def inspect_step(document: Document, step: int) -> Inspection:
     if taken.ops_without_floor:
         rows.append(("no floor", "operations whose bytes are unknown", count(taken.ops_without_floor)))
     rows.append(("idle", "nothing ran on the device", duration(taken.idle_ns)))
-    memory_floor = int(series.floor_memory_ns[step])
-    if memory_floor >= 0 and taken.duration_ns:
-        share = percent(memory_floor / taken.duration_ns, 1)
-        rows.append(("MBU", f"{millis(memory_floor)} ÷ {millis(taken.duration_ns)} ms", share))
+    mbu = float(series.mbu[step])
+    if not np.isnan(mbu):
+        memory_floor = millis(int(series.floor_memory_ns[step]))
+        rows.append(("MBU", f"{memory_floor} ÷ {millis(taken.duration_ns)} ms", percent(mbu, 1)))
     host = int(steps.host_wait[step])
     if host > 0:
         rows.append(("host wait", "before the step, not in it", duration(host)))
     subtitle = document.trace.names[int(steps.label[step])]
     return Inspection(document.step_title(step), subtitle, None, taken.duration_ns, floor, tuple(rows))
-
-
-def peak_text(flops_per_s: int | None) -> str:
-    """``989 TFLOP/s``."""
-    return MISSING if flops_per_s is None else f"{flops_per_s / 1e12:,.4g} TFLOP/s"

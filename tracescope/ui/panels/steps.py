@@ -21,13 +21,8 @@ def steps_columns(table: Table) -> tuple[ScreenColumn, ...]:
     def cells(key: str) -> Any:
         return table.column(key).cell
 
-    def floor_of(i: int) -> int | None:
-        floor = cells("floor_ops_ns")(i)
-        # A sum over nothing that is known is no floor.
-        return None if floor is None or (not floor and cells("ops_without_floor")(i)) else int(floor)
-
     def gap(i: int) -> int | None:
-        took, floor = cells("duration_ns")(i), floor_of(i)
+        took, floor = cells("duration_ns")(i), cells("floor_ops_ns")(i)
         return None if floor is None else int(took) - int(floor)
 
     return (
@@ -36,7 +31,7 @@ def steps_columns(table: Table) -> tuple[ScreenColumn, ...]:
         ScreenColumn("batch", cells("batch"), count, width=54),
         ScreenColumn("context", cells("context_tokens"), count, "tokens", width=104),
         ScreenColumn("took", cells("duration_ns"), millis, "ms", width=70),
-        ScreenColumn("floor", floor_of, _or_none, "ms", width=70),
+        ScreenColumn("floor", cells("floor_ops_ns"), _or_none, "ms", width=70),
         ScreenColumn("gap", gap, millis, "ms", Draw.STRONG, width=70),
         ScreenColumn("MBU", cells("mbu"), lambda v: percent(v, 1), width=60),
         ScreenColumn("weights", cells("weight_read_bytes"), size, width=76),

@@ -1,0 +1,78 @@
+"""Energy of steps and events: one definition, whose parts add up."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_traces import BASIS, ENERGY, Ev, St, make_trace
+
+from tracescope.analysis.energy import energy_cells, energy_of, energy_of_event
+from tracescope.analysis.layers import layer_rows
+from tracescope.analysis.steps import step_series, steps_table
+from tracescope.core.category import Category, Op
+from tracescope.core.model import Workload
+from tracescope.core.step_floor import step_floor
+from tracescope.models import load_hardware, load_model, make_basis
+from tracescope.synth.decode import synthesize
+
+WEIGHTS, KV = Category.WEIGHT_READ, Category.KV_READ
+
+
+def test_the_parts_of_a_step_add_up_to_what_the_listing_says() -> None:
+    basis = make_basis(load_hardware("h100-sxm"))
+    trace = synthesize(load_model("llama-3-8b"), basis, Workload(16, 4096), steps=2)
+    series, listed = step_series(trace, basis), steps_table(trace, basis).column("energy_j")
+    for step in (0, 1):
+        found = energy_of(series, step, int(series.duration[step]), basis)
+        assert found is not None
+        energy, split = found
+        assert split.total == pytest.approx(energy.mid, rel=1e-12)
+        assert listed.cell(step) == {"low": energy.low, "mid": energy.mid, "high": energy.high, "level": "board"}
+        assert split.weights == pytest.approx(13.8e-12 * 8 * 15_009_849_344)
+
+
+def test_the_rows_looked_up_in_the_embedding_are_in_no_energy() -> None:
+    model, basis, workload = load_model("llama-3-8b"), make_basis(load_hardware("h100-sxm")), Workload(16, 4096)
+    trace = synthesize(model, basis, workload, steps=1)
+    embed = int(np.flatnonzero(trace.events.op == Op.EMBED)[0])
+    assert trace.work.embedding_gather[trace.events.work[embed]] > 0
+    found = energy_of_event(trace, embed, basis)
+    assert found is not None
+    assert found[1].weights == 0.0
+    floor = step_floor(model, workload, basis)
+    step = energy_of(step_series(trace, basis), 0, round(floor.floor_ops_s * 1e9), basis)  # type: ignore[operator]
+    assert step is not None
+    assert floor.energy is not None
+    assert step[0].mid == pytest.approx(floor.energy.mid, rel=1e-6)
+
+
+def test_the_dynamic_energy_of_the_rows_is_that_of_the_step() -> None:
+    basis = make_basis(load_hardware("h100-sxm"))
+    trace = synthesize(load_model("llama-3-8b"), basis, Workload(4, 512), steps=1)
+    rows, series = layer_rows(trace, basis, np.array([0])), step_series(trace, basis)
+    by_row = [energy_of(rows.work, row, 0, basis) for row in range(len(rows))]
+    whole = energy_of(series, 0, 0, basis)
+    assert whole is not None
+    assert sum(found[0].mid for found in by_row if found) == pytest.approx(whole[0].mid, rel=1e-9)
+
+
+def test_energy_is_unknown_where_an_amount_that_counts_is() -> None:
+    events = [Ev(0, 10, category=WEIGHTS, weight_read=5), Ev(10, 10, category=KV, unknown=True)]
+    trace = make_trace(events, [St(0, 40)])
+    series = step_series(trace, BASIS)
+    assert energy_of(series, 0, 40, BASIS) is None
+    assert energy_of(series, 0, 40, replace(BASIS, energy=None)) is None
+    assert [energy_of_event(trace, event, BASIS) is None for event in (0, 1)] == [False, True]
+    assert energy_cells(series, series.duration, BASIS) == [None]
+
+
+def test_link_bytes_count_only_with_a_coefficient() -> None:
+    events = [Ev(0, 10, category=Category.COMMUNICATION, link=1000), Ev(10, 10, category=WEIGHTS, weight_read=5)]
+    trace = make_trace(events, [St(0, 40)])
+    series = step_series(trace, BASIS)
+    without = energy_of(series, 0, 0, BASIS)
+    priced = energy_of(series, 0, 0, replace(BASIS, energy=replace(ENERGY, link_pj_per_bit=2.0)))
+    assert without is not None
+    assert priced is not None
+    assert without[1].link is None
+    assert priced[0].mid - without[0].mid == pytest.approx(2e-12 * 8 * 1000)
