@@ -62,7 +62,6 @@ def test_what_outgrows_the_memory_is_said_too(tmp_path: Path, capsys: pytest.Cap
         ([*LESSON, "-o", "x", "--steps", "0"], "0 steps"),
         ([*LESSON, "-o", "x", "--steps", "999999999999"], "events"),
         ([*LESSON, "-o", "x", "--seed", "-1"], "seed"),
-        ([*LESSON, "-o", "x", "--requests", "r.csv"], "--requests"),
     ],
 )
 def test_refusals_are_one_clear_message(

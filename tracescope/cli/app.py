@@ -14,6 +14,7 @@ from tracescope.cli.info import info_command
 from tracescope.cli.layers import layers_command
 from tracescope.cli.presets import presets_command
 from tracescope.cli.render import render_command
+from tracescope.cli.requests import requests_command
 from tracescope.cli.steps import steps_command
 from tracescope.cli.sweep import sweep_command
 from tracescope.cli.synth import synth_command
@@ -33,6 +34,7 @@ COMMANDS: tuple[click.Command, ...] = (
     steps_command,
     layers_command,
     events_command,
+    requests_command,
     check_command,
     render_command,
     doctor_command,

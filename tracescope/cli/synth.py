@@ -16,6 +16,16 @@ from tracescope.cli.options import (
     workload_from,
     workload_options,
 )
+from tracescope.cli.serving import (
+    ARRIVAL_PARAMETERS,
+    DEFAULT_STEPS,
+    Wanted,
+    arrival_options,
+    fixed,
+    refuse_mixed,
+    say_served,
+    serve,
+)
 from tracescope.core import units
 from tracescope.core.capacity import capacity
 from tracescope.core.errors import printable
@@ -23,7 +33,6 @@ from tracescope.core.hardware import HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import Trace
 from tracescope.load import save_trace
-from tracescope.synth.decode import synthesize
 from tracescope.synth.timing import IDEAL, PROFILES
 
 
@@ -31,7 +40,10 @@ from tracescope.synth.timing import IDEAL, PROFILES
 @model_options
 @workload_options
 @pricing_options
-@click.option("--steps", type=int, default=128, show_default=True, help="Decode steps; each adds a token a request.")
+@arrival_options
+@click.option(
+    "--steps", type=int, help=f"Decode steps (default: {DEFAULT_STEPS}, or until every arriving request is served)."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same file.")
 @click.option(
     "--profile",
@@ -41,7 +53,7 @@ from tracescope.synth.timing import IDEAL, PROFILES
     help="ideal: every op exactly on its floor; realistic: typical kernels, gaps and a host above it; calibrated: "
     "fitted to public measurements (tracescope presets calibration).",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="OUT.tscope.h5", help="The file to write.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT.tscope.h5", help="The file to write.")
 def synth_command(
     *,
     model: str | None,
@@ -50,27 +62,41 @@ def synth_command(
     kv: str | None,
     hardware: str | None,
     bandwidth: str | None,
-    steps: int,
+    steps: int | None,
     seed: int,
     profile: str,
-    output: Path | None,
-    **workload: Any,
+    out: Path | None,
+    **rest: Any,
 ) -> int:
-    """Make a decode trace of a model on a machine: B fixed requests, one token each a step."""
+    """Make a decode trace of a model on a machine.
+
+    Without --requests or --arrivals: --batch fixed requests, one token each a step. With them: requests arrive, wait,
+    decode and leave by continuous batching, first come first served; each starts with its prompt cached, for prompt
+    processing is not simulated.
+    """
+    asked = {name: rest.pop(name) for name in ARRIVAL_PARAMETERS}
     spec = model_from(model, weights, lm_head, kv)
     if spec is None:
         raise click.UsageError("--model is needed; 'tracescope presets models' lists the built-in ones")
     if hardware is None and bandwidth is None:
         raise click.UsageError("--hardware (or a rate with --bandwidth) is needed; see 'tracescope presets hardware'")
-    if output is None:
+    if out is None:
         raise click.UsageError("-o OUT.tscope.h5 is needed: the file to write")
     basis = basis_from(hardware, bandwidth, spec)
-    requests = workload_from(**workload)
-    trace = synthesize(spec, basis, requests, steps=steps, profile=profile, seed=seed)
+    workload = workload_from(**rest)
+    wanted = Wanted(steps=steps, profile=profile, seed=seed, **asked)
+    if wanted.serves:
+        refuse_mixed(("batch", "context"))
+        served = serve(spec, basis, workload, wanted)
+        save_trace(out, served.trace)
+        code = say_served(out, served, basis)
+        return max(code, say_assumptions(spec))
+    wanted.refuse_without_requests()
+    trace = fixed(spec, basis, workload, wanted)
     if basis.hardware is not None:
-        _warn_where_it_does_not_fit(spec, basis.hardware, requests, steps)
-    save_trace(output, trace)
-    click.echo(printable(f"{output}: {_summary(trace)}"))
+        _warn_where_it_does_not_fit(spec, basis.hardware, workload, len(trace.steps))
+    save_trace(out, trace)
+    click.echo(printable(f"{out}: {_summary(trace)}"))
     return say_assumptions(spec)
 
 

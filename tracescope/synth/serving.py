@@ -45,17 +45,20 @@ def serve_requests(
     seed: int = 0,
     detail: str = STEPS,
     window: tuple[int, int] | None = None,
+    unlimited: bool = False,
 ) -> Served:
     """Serve ``stream`` and make a trace of it; ``workload`` gives blocks, utilization, reserve and ranks.
 
     With detail ``ops`` every operation of the steps in ``window`` (first, past the last; None: all of them) is an
-    event; other steps keep one event each. Raises TraceError for sizes beyond reason, an unknown detail, or a window
-    outside the steps.
+    event; other steps keep one event each.
+
+    ``unlimited`` serves requests that the memory does not hold. Raises TraceError for sizes beyond reason, an unknown
+    detail, or a window outside the steps.
     """
     if detail not in DETAILS:
         raise TraceError(f"there is no detail {detail!r}", action="use one of: " + ", ".join(DETAILS))
     times = StepTimes(model, basis, workload, profile)
-    room = kv_room(model, basis.hardware, workload, stream)
+    room = kv_room(model, None if unlimited else basis.hardware, workload, stream)
     schedule = serve(stream, room, times, max_batch=max_batch, steps=steps, profile=profile, seed=seed)
     if not schedule.steps:
         raise TraceError("none of these requests can be served", action=_why_none(stream, schedule))
@@ -116,7 +119,7 @@ def _requests(
 def serving_notes(stream: RequestStream, schedule: Schedule, room: KvRoom, max_batch: int) -> tuple[str, ...]:
     """What the numbers of a serving simulation stand on, as sentences."""
     limit = (
-        "the machine's memory is not known: only the largest batch limits how many decode at once"
+        "no memory limits how many decode at once, only the largest batch"
         if room.budget is None
         else f"KV caches may take {units.size(room.budget)}"
     )
