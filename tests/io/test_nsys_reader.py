@@ -1,7 +1,10 @@
 """SQLite exports of Nsight Systems: every table becomes events, and what a schema lacks is unknown, not wrong."""
 
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -346,3 +349,15 @@ def test_progress_rises_to_the_size_of_the_file(tmp_path: Path) -> None:
     assert all(total == size for _, total in told)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert told[-1][0] == size
+
+
+def test_the_same_file_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
+    path = build(tmp_path / "all.sqlite", everything())
+    for name, seed in (("a", "1"), ("b", "2")):
+        subprocess.run(
+            [sys.executable, "-m", "tracescope", "import", str(path), "-o", str(tmp_path / f"{name}.tscope.h5")],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        )
+    assert (tmp_path / "a.tscope.h5").read_bytes() == (tmp_path / "b.tscope.h5").read_bytes()

@@ -1,8 +1,8 @@
 """Collects rows of an export into the columns and tables of a RawTrace, and counts those that become none."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -32,14 +32,16 @@ _COLUMNS: Final[dict[str, Any]] = {
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Numbering(Generic[Key]):
-    """Numbers distinct keys in order of first use, and makes the value of each once."""
+class Numbering(dict[Key, int]):
+    """Numbers distinct keys in order of first use; a dict, because nothing else looks up a million keys as fast."""
 
-    def __init__(self) -> None:
-        self.codes: dict[Key, int] = {}
+    def __missing__(self, key: Key) -> int:
+        self[key] = number = len(self)
+        return number
 
-    def __getitem__(self, key: Key) -> int:
-        return self.codes.setdefault(key, len(self.codes))
+    def of(self, keys: Sequence[Key]) -> U32:
+        """The number of each key; uint32[n]."""
+        return np.fromiter(map(self.__getitem__, keys), np.uint32, len(keys))
 
 
 class Details:
@@ -48,22 +50,17 @@ class Details:
     def __init__(self, flagged: Counter[str]) -> None:
         self.texts = [""]
         self._codes: dict[str, int] = {"": 0, "{}": 0}
-        self._by_row: dict[tuple[object, Row], int] = {}
+        self._by_row: dict[object, dict[Row, int]] = {}
         self._flagged = flagged
         self._room = MAX_DETAILS_BYTES
 
     def of(self, describe: Callable[[Row], dict[str, Any]], values: list[Row]) -> U32:
         """The detail of each row; ``describe`` is called once for each distinct tuple of values."""
-        known = self._by_row
-        codes = [known.get((describe, row), -1) for row in values]
-        if -1 in codes:
-            for at, row in enumerate(values):
-                if codes[at] < 0:
-                    code = known.get((describe, row))
-                    if code is None:
-                        code = known[describe, row] = self._code_of(describe(row))
-                    codes[at] = code
-        return np.array(codes, np.uint32)
+        known = self._by_row.setdefault(describe, {})
+        for row in dict.fromkeys(values):  # no set: the numbers must be the same in every run
+            if row not in known:
+                known[row] = self._code_of(describe(row))
+        return np.fromiter(map(known.__getitem__, values), np.uint32, len(values))
 
     def _code_of(self, arguments: dict[str, Any]) -> int:
         text = msgspec.json.encode(arguments).decode()

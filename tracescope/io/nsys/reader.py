@@ -54,14 +54,14 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         collector, counters, notes = _read_rows(database, head, progress)
         collector.flag("text_repaired", database.repaired)
         events = collector.finish()
-        names = tuple(collector.names.codes)
-        tracks = make_tracks(collector.tracks.codes, head)
+        names = tuple(collector.names)
+        tracks = make_tracks(collector.tracks, head)
         return RawTrace(
             source=Source(path.name, database.sha256, database.bytes, "nsys"),
             events=events,
             names=tuple(shown for shown, _ in names),
             full_names=tuple(full or shown for shown, full in names),
-            categories=tuple(collector.categories.codes),
+            categories=tuple(collector.categories),
             tracks=tracks,
             details=tuple(collector.details.texts),
             devices=_devices(head, tracks),

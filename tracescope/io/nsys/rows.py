@@ -1,6 +1,7 @@
 """Turns the rows of each table of an export into events."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +30,9 @@ from tracescope.io.nsys.schema import (
 from tracescope.io.nsys.tracks import DEVICE, HOST
 
 UNNAMED: Final = "(unnamed)"
+
+_START: Final = itemgetter(0)
+_END: Final = itemgetter(1)
 DRIVER_CLASS: Final = 1
 """``eventClass`` of a call of the CUDA driver API; 0 is the runtime API."""
 
@@ -77,10 +81,6 @@ class RowReader:
             self.unknown_strings += 1
             return f"string #{number}"
         return text or UNNAMED
-
-    def _named(self, names: list[tuple[str, str]]) -> NDArray[np.uint32]:
-        codes = self.collector.names
-        return np.array([codes[name] for name in names], np.uint32)
 
     # --- places ---
 
@@ -137,19 +137,16 @@ class RowReader:
         shown = self.string(short) if short != MISSING else full or self.string(demangled)
         return shown, full if full != shown else ""
 
-    def _add_device(self, rows: list[Row], names: list[tuple[str, str]], category: Any, detail: Any) -> I64:
+    def _add_device(self, rows: list[Row], names: Sequence[tuple[str, str]], category: Any, detail: Any) -> I64:
         """Rows that begin with start, end, correlation and _PLACE; returns their correlations."""
-        start, end, correlation, device, stream, pid, context = (list(c) for c in list(zip(*rows, strict=True))[:7])
-        launches = self._correlations(correlation, pid)
-        tracks = self.collector.tracks
-        places = zip(device, stream, pid, context, strict=True)
-        self.collector.flag("missing_track_id", sum(MISSING in place for place in zip(device, stream, strict=True)))
+        launches = self._correlations([row[2] for row in rows], [row[5] for row in rows])
+        self.collector.flag("missing_track_id", sum(MISSING in row[3:5] for row in rows))
         self.collector.add(
-            np.array(start, np.int64),
-            np.array(end, np.int64),
-            name=self._named(names),
+            np.fromiter(map(_START, rows), np.int64, len(rows)),
+            np.fromiter(map(_END, rows), np.int64, len(rows)),
+            name=self.collector.names.of(names),
             category=category,
-            track=np.array([tracks[DEVICE, d, s, p, c] for d, s, p, c in places], np.uint32),
+            track=self.collector.tracks.of([(DEVICE, *row[3:7]) for row in rows]),
             detail=detail,
             correlation=launches,
             open_ended=False,
@@ -216,7 +213,7 @@ class RowReader:
             self.collector.add(
                 np.array([row[0] for row in rows], np.int64),
                 np.array([row[1] for row in rows], np.int64),
-                name=self._named([(self.string(row[2]), "") for row in rows]),
+                name=self.collector.names.of([(self.string(row[2]), "") for row in rows]),
                 category=np.array([driver if row[4] == DRIVER_CLASS else category for row in rows], np.uint8),
                 track=self._threads(threads),
                 detail=self.collector.details.of(_call_arguments, failed),
@@ -224,9 +221,8 @@ class RowReader:
             )
 
     def _threads(self, threads: list[int]) -> NDArray[np.uint32]:
-        tracks = self.collector.tracks
-        self.collector.flag("missing_track_id", sum(thread == MISSING for thread in threads))
-        return np.array([tracks[HOST, thread] for thread in threads], np.uint32)
+        self.collector.flag("missing_track_id", threads.count(MISSING))
+        return self.collector.tracks.of([(HOST, thread) for thread in threads])
 
     def read_ranges(self) -> None:
         """NVTX: ranges and marks become events; names of domains, categories and threads are taken as metadata."""
@@ -254,7 +250,7 @@ class RowReader:
             self.collector.add(
                 start,
                 np.where(is_mark, start, np.array([row[1] for row in shown], np.int64)),
-                name=self._named([(text, "") for text in texts]),
+                name=self.collector.names.of([(text, "") for text in texts]),
                 category=category,
                 track=self._threads([row[3] for row in shown]),
                 detail=self.collector.details.of(describe, [(*row[5 : width + len(values)], row[-1]) for row in shown]),
