@@ -17,14 +17,15 @@ class ShapeKind(IntEnum):
     APPEND = 2
     EMBED = 3
     NORM = 4
+    COLLECTIVE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OpShape:
     """Amounts read from shapes; -1 where the shapes do not say (a list of tensors carries no type).
 
-    ``weight``, ``gather``, ``kv``, ``append``, ``activation`` bytes; ``append_elements`` where only the count is known;
-    ``batch``, ``queries`` (query tokens a request), ``keys`` (tokens in the cache the operator sees); ``kv_per_token``
+    ``weight``, ``gather``, ``kv``, ``append``, ``activation``, ``link`` bytes; ``append_elements`` where only the count is
+    known; ``batch``, ``queries`` (query tokens a request), ``keys`` (tokens in the cache the operator sees); ``kv_per_token``
     bytes of K and V for one token of one request; ``kv_itemsize`` bytes an element.
     """
 
@@ -35,6 +36,7 @@ class OpShape:
     append: int = 0
     append_elements: int = 0
     activation: int = -1
+    link: int = 0
     flops: int = -1
     batch: int = -1
     queries: int = -1

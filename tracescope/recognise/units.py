@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracescope.core.columns import I32, I64, U8, U16, Bool
 from tracescope.core.raw import RawTrace
+from tracescope.recognise.collectives import read_collective
 from tracescope.recognise.kernel_rules import KERNEL_RULES, OPERATOR_RULES, Family, Rule, classify
 from tracescope.recognise.launches import Launches, enclosing
 from tracescope.recognise.shapes import GEMM_LEAVES, OpShape, ShapeKind, is_attention, is_shaped, read_shape
@@ -87,7 +88,14 @@ def device_units(raw: RawTrace, plan: TrackPlan, launches: Launches, rules: tupl
     by = launching_operators(raw, plan, launches.call[row])
     none = np.empty(0, np.int64)
     shape = carriers_on_device(family, by)
-    return Units(row, family, roles, shape, none, none, none.astype(np.int32), by.shapes, True)
+    shapes = list(by.shapes)
+    messages = np.flatnonzero(family == Family.COMMUNICATION)
+    for detail in np.unique(e.detail[row[messages]]).tolist():
+        message = read_collective(raw.details[detail])
+        if message is not None:
+            shape[messages[e.detail[row[messages]] == detail]] = len(shapes)
+            shapes.append(message)
+    return Units(row, family, roles, shape, none, none, none.astype(np.int32), tuple(shapes), True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -185,6 +185,7 @@ class _Counter:
             weight_read=shape.weight,
             embedding_gather=shape.gather,
             activation=shape.activation,
+            link=shape.link,
             flops=shape.flops,
             bytes_from=BytesFrom.SHAPE,
         )
