@@ -25,6 +25,7 @@ from tracescope.ui.view_state import ViewState
 Result = TypeVar("Result")
 
 _VIEWS_KEPT: Final = 64
+_PICTURES_KEPT: Final = 12
 _MOST_STEPS_WITH_LAYERS: Final = 4
 LONGEST_NAME: Final = 256
 """Names in files run to thousands of characters; no more than this is ever drawn."""
@@ -83,6 +84,7 @@ class Document:
         self._pyramid = pyramid
         self._memo: dict[tuple[str, Hashable], object] = {}
         self._views: dict[Hashable, object] = {}
+        self._pictures: dict[Hashable, object] = {}
 
     def remembered(self, name: str, key: Hashable, make: Callable[[], Result]) -> Result:
         """The result of ``make()``, computed once for (``name``, ``key``). Old results go when there are many."""
@@ -151,6 +153,15 @@ class Document:
     def lane(self, lane: int, visible: TimeRange, width: int) -> Content:
         """One lane of the trace over ``width`` pixel columns."""
         return self._recent(("lane", lane, visible, width), lambda: lane_in_sight(self.scene, lane, visible, width))
+
+    def pictured(self, name: str, key: Hashable, make: Callable[[], Result]) -> Result:
+        """As :meth:`remembered`, for pictures: they are large, so only the few used last are kept."""
+        slot = (name, key)
+        picture = self._pictures.pop(slot) if slot in self._pictures else make()
+        self._pictures[slot] = picture
+        if len(self._pictures) > _PICTURES_KEPT:
+            del self._pictures[next(iter(self._pictures))]
+        return picture  # type: ignore[return-value]  # each name is used with one type
 
     def _recent(self, key: Hashable, make: Callable[[], Result]) -> Result:
         if key not in self._views:
@@ -274,7 +285,7 @@ class Document:
         present, first = np.unique(layer[first_of_run], return_index=True)
         order = np.argsort(first, kind="stable")
         present, begin = present[order], self.trace.events.start[taken.events[first_of_run[first[order]]]]
-        ends = self.trace.events.end[taken.events]
+        ends = self.trace.events.start[taken.events] + self.trace.events.duration[taken.events]
         last = np.array([int(ends[layer == n].max()) for n in present])
         stop = np.minimum(last, np.append(begin[1:], last[-1:]))
         stop[:-1] = np.where(begin[1:] > begin[:-1], begin[1:], stop[:-1])
@@ -287,12 +298,30 @@ class Document:
 
     def layers_in_sight(self, visible: TimeRange) -> tuple[LayerSpan, ...]:
         """The layers that intersect ``visible``; none where so many steps are in sight that no head would be read."""
-        steps = self.trace.steps
-        inside = np.flatnonzero((steps.start < visible.end) & (steps.start + steps.duration > visible.start))
-        if len(inside) > _MOST_STEPS_WITH_LAYERS:
-            return ()
-        spans = (span for step in inside.tolist() for span in self.layer_spans(step))
-        return tuple(span for span in spans if visible.overlaps(span.start, span.end))
+
+        def make() -> tuple[LayerSpan, ...]:
+            steps = self.steps_in_sight(visible)
+            if len(steps) > _MOST_STEPS_WITH_LAYERS:
+                return ()
+            spans = (span for step in steps for span in self.layer_spans(step))
+            return tuple(span for span in spans if visible.overlaps(span.start, span.end))
+
+        return self._recent(("layers in sight", visible), make)
+
+    @cached_property
+    def step_ends(self) -> I64:
+        """The end of every step, int64 ns."""
+        return self.trace.steps.start + self.trace.steps.duration
+
+    def steps_in_sight(self, visible: TimeRange) -> range:
+        """The steps that may intersect ``visible``: steps are in order of start, and only a few end late."""
+        high = int(np.searchsorted(self.trace.steps.start, visible.end))
+        low = int(np.searchsorted(self._latest_end, visible.start, side="right"))
+        return range(min(low, high), high)
+
+    @cached_property
+    def _latest_end(self) -> I64:
+        return np.maximum.accumulate(self.step_ends) if self.has_steps else self.step_ends
 
     def off_the_floor(self, step: int) -> tuple[OffTheFloor, ...]:
         """The ledger of a step: one row an op and layer, largest gap first; gaps and idle time sum to its gap."""

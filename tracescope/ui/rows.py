@@ -125,9 +125,10 @@ def floor_and_busy_ns(content: Content, visible: TimeRange) -> tuple[float, floa
 
 def step_time_in(document: Document, visible: TimeRange) -> int:
     """How much of ``visible`` lies inside steps, ns."""
-    steps = document.trace.steps
-    start = np.maximum(steps.start, visible.start)
-    end = np.minimum(steps.start + steps.duration, visible.end)
+    rows = document.steps_in_sight(visible)
+    inside = slice(rows.start, rows.stop)
+    start = np.maximum(document.trace.steps.start[inside], visible.start)
+    end = np.minimum(document.step_ends[inside], visible.end)
     return int(np.maximum(0, end - start).sum())
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPolygonF, QStaticText, QTransform
+from PySide6.QtGui import QBrush, QColor, QFont, QImage, QPainter, QPen, QPolygonF, QStaticText, QTransform
 
 from tracescope.core.errors import printable
 from tracescope.ui.fonts import elided, font, metrics, text_width
@@ -17,6 +17,7 @@ LEFT: Final = -1
 CENTRE: Final = 0
 RIGHT: Final = 1
 LONGEST_TEXT: Final = 1024
+_NO_PEN: Final = Qt.PenStyle.NoPen
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +134,13 @@ class Canvas:
 
     def text(self, x: float, baseline: float, text: str, style: Style, align: int = LEFT) -> float:
         """One line of plain text; returns its width. ``align``: LEFT, CENTRE or RIGHT of ``x``."""
-        text = shown_text(text)
-        width = text_width(text, style.px, style.weight)
+        laid, ascent, width, face = laid_out(text, style.px, style.weight)
         left = x if align == LEFT else x - width if align == RIGHT else x - width / 2
-        laid, ascent = static_text(text, style.px, style.weight)
-        self.painter.setFont(font(style.px, style.weight))
-        self.painter.setPen(colour(style.colour))
-        self.painter.drawStaticText(QPointF(self.snap(left), self.snap(baseline) - ascent), laid)
-        self.painter.setPen(Qt.PenStyle.NoPen)
+        painter, scale = self.painter, self.scale
+        painter.setFont(face)
+        painter.setPen(colour(style.colour))
+        painter.drawStaticText(QPointF(round(left * scale) / scale, round(baseline * scale) / scale - ascent), laid)
+        painter.setPen(_NO_PEN)
         return width
 
     def text_in(self, rect: QRectF, text: str, style: Style, align: int = LEFT) -> float:
@@ -189,13 +189,15 @@ class Canvas:
 
 
 @lru_cache(maxsize=4096)
-def static_text(text: str, px: float, weight: int) -> tuple[QStaticText, float]:
-    """``text`` laid out once, and how far its baseline is below its top."""
+def laid_out(text: str, px: float, weight: int) -> tuple[QStaticText, float, float, QFont]:
+    """``text`` as one printable line laid out once, how far its baseline is below its top, its width, and its font."""
+    text = shown_text(text)
     laid = QStaticText(text)
     laid.setTextFormat(Qt.TextFormat.PlainText)
     laid.setPerformanceHint(QStaticText.PerformanceHint.AggressiveCaching)
-    laid.prepare(QTransform(), font(px, weight))
-    return laid, metrics(px, weight).ascent()
+    face = font(px, weight)
+    laid.prepare(QTransform(), face)
+    return laid, metrics(px, weight).ascent(), text_width(text, px, weight), face
 
 
 def layer(canvas: Canvas, rect: QRectF, paint: Callable[[Canvas], None]) -> QImage:
@@ -222,6 +224,7 @@ def centred_baseline(rect: QRectF, style: Style) -> float:
     return rect.center().y() + metrics(style.px, style.weight).capHeight() / 2
 
 
+@lru_cache(maxsize=4096)
 def shown_text(text: str) -> str:
     """``text`` as one printable line, cut where it is far longer than any line drawn."""
     return printable(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…")

@@ -32,15 +32,20 @@ def incoming(document: Document, event: int) -> list[tuple[int, str]]:
     """The events that ``event`` waited for and the word for each edge, nearest (latest end) first."""
     edges = document.trace.dependencies
     rows = edges.into(event)
-    ends = document.trace.events.end
     found = []
     for source, kind in zip(edges.source[rows].tolist(), edges.kind[rows].tolist(), strict=True):
         if kind == EdgeKind.RESOURCE:
             continue
         op = Op(int(document.trace.events.op[source]))
         word = "token" if kind == EdgeKind.PREVIOUS_TOKEN else _WORDS.get(op, document.title_of(source))
-        found.append((int(ends[source]), source, word))
+        found.append((end_of(document, source), source, word))
     return [(source, word) for _, source, word in sorted(found, reverse=True)]
+
+
+def end_of(document: Document, event: int) -> int:
+    """The end of one event, ns; the column of all ends is not stored."""
+    events = document.trace.events
+    return int(events.start[event]) + int(events.duration[event])
 
 
 def paint_dependencies(
@@ -53,10 +58,9 @@ def paint_dependencies(
     begin = int(document.trace.events.start[view.event])
     if target is None or not view.visible.contains(begin):
         return
-    ends = document.trace.events.end
     for source, word in incoming(document, view.event)[:_MOST]:
         origin = _band(document, bands, source)
-        end = int(ends[source])
+        end = end_of(document, source)
         if origin is None or origin is target or not view.visible.start <= end <= view.visible.end:
             continue
         _elbow(canvas, origin, target, time.x(end), time.x(begin), word)

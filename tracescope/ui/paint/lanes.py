@@ -253,14 +253,14 @@ def gaps_between(document: Document, bars: Bars, time: TimeScale) -> tuple[NDArr
     """Start and end of the idle time inside steps around the path pieces in sight, int64 ns."""
     low, high = time.visible.start, time.visible.end
     steps = document.trace.steps
-    inside = np.flatnonzero((steps.start < high) & (steps.start + steps.duration > low))
+    inside = document.steps_in_sight(time.visible)
     if not len(inside):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     running = np.maximum.accumulate(bars.end) if len(bars) else bars.end
     start = np.concatenate([[low], running])
     end = np.concatenate([bars.start, [high]])
     found0, found1 = [], []
-    for step in inside.tolist():
+    for step in inside:
         begin, stop = int(steps.start[step]), int(steps.start[step] + steps.duration[step])
         a, b = np.maximum(start, begin), np.minimum(end, stop)
         keep = b > a
@@ -279,7 +279,7 @@ def _idle_columns(document: Document, view: ViewState, width: int) -> NDArray[np
         np.int64
     )
     step = np.searchsorted(steps.start, middle, side="right") - 1
-    return (step >= 0) & (middle < (steps.start + steps.duration)[np.maximum(step, 0)])
+    return (step >= 0) & (middle < document.step_ends[np.maximum(step, 0)])
 
 
 def _paint_excess(canvas: Canvas, placed: PlacedRow, bars: Bars, document: Document, time: TimeScale) -> None:

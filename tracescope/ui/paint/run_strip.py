@@ -95,7 +95,7 @@ def paint_run_strip(
     floor = document.has_floor and "floor" in view.overlays
     _names(canvas, rect, document)
     key = (rect.width(), rect.height(), scale, theme.name, floor)
-    strip = document.remembered("run strip", key, lambda: _strip(canvas, rect, document, floor))
+    strip = document.pictured("run strip", key, lambda: _strip(canvas, rect, document, floor))
     painter.drawImage(QPointF(canvas.snap(rect.left()), canvas.snap(rect.top())), strip)
     _notes(canvas, plot, document, view.step)
     _numbers(canvas, plot, len(document.trace.steps), view.step)
@@ -196,15 +196,20 @@ def _floor_lines(canvas: Canvas, plot: QRectF, x: F64, memory: F64, weights: F64
 
 def _names(canvas: Canvas, rect: QRectF, document: Document) -> None:
     theme, left = canvas.theme, rect.left() + PAD
+    canvas.text(left, rect.top() + 19, "Run", Style(13, 700, theme.text))
+    for line, text in enumerate(document.remembered("run names", 0, lambda: _said_of_run(document))):
+        canvas.text(left, rect.top() + 36 + 15 * line, text, Style(11, 400, theme.text2))
+
+
+def _said_of_run(document: Document) -> list[str]:
     steps = document.trace.steps
     decode = steps.decode & ~steps.warm_up
-    canvas.text(left, rect.top() + 19, "Run", Style(13, 700, theme.text))
-    small = Style(11, 400, theme.text2)
     count = int(steps.decode.sum())
-    canvas.text(left, rect.top() + 36, f"{count:,} decode step{'' if count == 1 else 's'}", small)
+    said = [f"{count:,} decode step{'' if count == 1 else 's'}"]
     if decode.any():
         mean = float(steps.duration[decode].mean()) / 1e6
-        canvas.text(left, rect.top() + 51, f"mean {mean:,.3f} ms" if mean < 1 else f"mean {mean:,.2f} ms", small)
+        said.append(f"mean {mean:,.3f} ms" if mean < 1 else f"mean {mean:,.2f} ms")
+    return said
 
 
 def _axis(canvas: Canvas, plot: QRectF, top_ms: float) -> None:
@@ -218,14 +223,9 @@ def _axis(canvas: Canvas, plot: QRectF, top_ms: float) -> None:
 
 
 def _notes(canvas: Canvas, plot: QRectF, document: Document, current: int) -> None:
-    """Words at the steps that stand out: warm-up, and the longest others where they took a tenth more than usual."""
+    """Words at the steps that stand out."""
     steps = document.trace.steps
-    usual = float(np.median(steps.duration))
-    found = [(int(i), f"warm-up {steps.duration[i] / 1e6:,.1f} ms") for i in np.flatnonzero(steps.warm_up)[:1]]
-    rest = np.where(steps.warm_up, 0, steps.duration)
-    for i in np.argsort(-rest, kind="stable")[:2].tolist():
-        if rest[i] > 1.1 * usual:
-            found.append((i, f"{rest[i] / 1e6:,.2f} ms"))
+    found = document.remembered("notable steps", 0, lambda: _notable(document))
     frame = plot.left() + current / len(steps) * plot.width()
     frame_end = frame + max(plot.width() / len(steps), 4.0)
     taken: list[tuple[float, float]] = []
@@ -240,6 +240,18 @@ def _notes(canvas: Canvas, plot: QRectF, document: Document, current: int) -> No
         if right < plot.right() and not any(left < b + 8 and a - 8 < right for a, b in taken):
             canvas.halo_text(left, plot.top() + 3, text, style)
             taken.append((left, right))
+
+
+def _notable(document: Document) -> list[tuple[int, str]]:
+    """The warm-up, and the longest other steps where they took a tenth more than usual, with words for them."""
+    steps = document.trace.steps
+    usual = float(np.median(steps.duration))
+    found = [(int(i), f"warm-up {steps.duration[i] / 1e6:,.1f} ms") for i in np.flatnonzero(steps.warm_up)[:1]]
+    rest = np.where(steps.warm_up, 0, steps.duration)
+    for i in np.argsort(-rest, kind="stable")[:2].tolist():
+        if rest[i] > 1.1 * usual:
+            found.append((i, f"{rest[i] / 1e6:,.2f} ms"))
+    return found
 
 
 def _numbers(canvas: Canvas, plot: QRectF, count: int, current: int) -> None:

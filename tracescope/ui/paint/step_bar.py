@@ -51,7 +51,7 @@ def paint_step_bar(
     _wedge(canvas, rect, run, time, view)
     floor = "floor" in view.overlays
     key = (view.step, rect.width(), scale, theme.name, floor)
-    still = document.remembered(
+    still = document.pictured(
         "step bar", key, lambda: layer(canvas, rect, lambda inner: _still(inner, rect.width(), document, view))
     )
     painter.drawImage(QPointF(canvas.snap(rect.left()), canvas.snap(rect.top())), still)

@@ -1,5 +1,6 @@
 """Layer heads with their floors, and the ticks of the time axis."""
 
+from functools import lru_cache
 from typing import Final
 
 from PySide6.QtCore import QRectF
@@ -31,7 +32,8 @@ def tick_step(visible: TimeRange, width: float) -> int:
     return 10 * power
 
 
-def ticks(visible: TimeRange, width: float, origin: int) -> list[tuple[int, str]]:
+@lru_cache(maxsize=16)
+def ticks(visible: TimeRange, width: float, origin: int) -> tuple[tuple[int, str], ...]:
     """Times (ns) and labels of the ticks in sight, counted from ``origin``; labels of one axis are distinct."""
     step = tick_step(visible, width)
     first = -((origin - visible.start) // step)
@@ -41,7 +43,7 @@ def ticks(visible: TimeRange, width: float, origin: int) -> list[tuple[int, str]
         if time > visible.end:
             break
         found.append((time, _label(n * step, step)))
-    return found
+    return tuple(found)
 
 
 def _label(offset: int, step: int) -> str:

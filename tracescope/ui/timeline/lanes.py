@@ -107,7 +107,8 @@ class LanesView(TimePlot):
         ids = ids_in_sight(trace, np.flatnonzero(trace.on_device), around, _MOST_EDGES)
         if ids is None:
             return []
-        edges = np.concatenate([trace.events.start[ids], trace.events.end[ids]])
+        start = trace.events.start[ids]
+        edges = np.concatenate([start, start + trace.events.duration[ids]])
         return [int(edge) for edge in edges[np.abs(edges - time) <= tolerance]]
 
     def pressed_elsewhere(self, position: QPointF, document: Document, view: ViewState) -> bool:
