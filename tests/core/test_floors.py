@@ -94,3 +94,14 @@ def test_rounding_adds_up(floors: list[float]) -> None:
         assert rounded.sum() == np.rint(np.cumsum(given_floors)[-1])
         assert rounded.min() >= 0
         assert np.abs(rounded - given_floors).max() <= 1 + 1e-6
+
+
+def test_the_memory_bytes_of_a_row_are_all_kinds_or_unknown() -> None:
+    rows = table(
+        {"weight_read": 1, "embedding_gather": 2, "kv_read": 4, "kv_append": 8, "link": 16, "activation": 32},
+        {"weight_read": 1, "embedding_gather": -1},
+        {"kv_append": -1},
+        {"flops": -1, "link": -1},
+    )
+    assert rows.memory_bytes.tolist() == [15, -1, -1, 0]
+    assert not rows.memory_bytes.flags.writeable

@@ -9,7 +9,7 @@ from tracescope.core.arithmetic import OpWork
 from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import UNKNOWN, WorkTable
+from tracescope.core.trace import WorkTable
 
 F64 = NDArray[np.float64]
 Amounts = I64 | F64
@@ -57,9 +57,7 @@ def work_floor_ns(work: WorkTable, basis: Basis) -> tuple[F64, Bool]:
     Known means: no amount of bytes is missing and the basis prices those that are there. An unknown floor is 0.0, so
     that it counts nothing in a sum. Unknown FLOPs only drop the compute term.
     """
-    kinds = np.stack([work.weight_read, work.embedding_gather, work.kv_read, work.kv_append])
-    memory = np.where((kinds == UNKNOWN).any(axis=0), UNKNOWN, kinds.sum(axis=0))
-    seconds, known = floor_s(memory, work.flops, work.link, basis)
+    seconds, known = floor_s(work.memory_bytes, work.flops, work.link, basis)
     return seconds * 1e9, known
 
 

@@ -123,6 +123,14 @@ class WorkTable:
     def __len__(self) -> int:
         return len(self.weight_read)
 
+    @cached_property
+    def memory_bytes(self) -> I64:
+        """All bytes of a row over the memory bus (weights, embedding rows, KV), -1 where any of them is not known."""
+        kinds = np.stack([self.weight_read, self.embedding_gather, self.kv_read, self.kv_append])
+        total: I64 = np.where((kinds == UNKNOWN).any(axis=0), UNKNOWN, kinds.sum(axis=0))
+        total.flags.writeable = False
+        return total
+
     @classmethod
     def unknown(cls) -> Self:
         """A table of the single row "nothing known"."""

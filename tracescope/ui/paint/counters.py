@@ -9,7 +9,6 @@ from PySide6.QtGui import QPainter, QPolygonF
 
 from tracescope.core import units
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import WorkTable
 from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
@@ -30,12 +29,6 @@ PALE: Final = 0.42
 MOST_BARS: Final = 400
 """With more events in sight than this the line would be a thicket: columns are drawn instead."""
 _ROOM: Final = 8
-
-
-def memory_bytes(work: WorkTable) -> NDArray[np.int64]:
-    """Memory bytes of each work row, -1 where any part is unknown."""
-    parts = np.stack([work.weight_read, work.embedding_gather, work.kv_read, work.kv_append])
-    return np.where((parts < 0).any(axis=0), -1, parts.sum(axis=0))
 
 
 def paint_bandwidth(
@@ -112,7 +105,7 @@ def _scale_labels(canvas: Canvas, area: QRectF, top: float) -> None:
 def _exact(canvas: Canvas, area: QRectF, bars: Bars, document: Document, time: TimeScale, top: float) -> None:
     """One step of the line per event; events whose bytes are not known leave the line out."""
     theme = canvas.theme
-    moved = memory_bytes(document.trace.work)[document.trace.events.work[bars.event]]
+    moved = document.trace.work.memory_bytes[document.trace.events.work[bars.event]]
     whole = np.maximum(document.trace.events.duration[bars.event], 1)
     rate = np.where(moved >= 0, moved * 1e9 / whole, -1.0)
     x0 = np.rint(time.px(bars.start) * canvas.scale) / canvas.scale
