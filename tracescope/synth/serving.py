@@ -15,10 +15,11 @@ from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.requests import RequestStream
 from tracescope.core.trace import UNKNOWN, Device, RequestTable, Trace, TraceMeta
 from tracescope.synth.batching import ADMISSION_RULE, NOT_YET, KvRoom, Schedule, kv_room, serve
+from tracescope.synth.calibrated import calibration_notes
 from tracescope.synth.decode import MAX_EVENTS
 from tracescope.synth.served_events import MOST_LANES, TraceMaker
 from tracescope.synth.step_times import StepTimes
-from tracescope.synth.timing import IDEAL
+from tracescope.synth.timing import CALIBRATED, IDEAL
 
 STEPS, OPS = "steps", "ops"
 DETAILS: Final = (STEPS, OPS)
@@ -162,6 +163,7 @@ def _meta(
             f"synthesised with the {profile} profile: these times are modelled, not measured",
             *([f"requests: {stream.description}"] if stream.description else []),
             *notes,
+            *(calibration_notes(basis) if profile == CALIBRATED else ()),
             *basis.notes,
         ),
     )
