@@ -40,13 +40,17 @@ class ImportOptions:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Opened:
-    """An open file: the trace, what prices it, the pyramid stored with it (None: none), and where it came from."""
+    """An open file: the trace, what prices it, the pyramid stored with it (None: none), and where it came from.
+
+    ``format_version``: that of a native file, None for a foreign one.
+    """
 
     trace: Trace
     basis: Basis
     pyramid: Pyramid | None
     path: Path
     notes: tuple[str, ...] = ()
+    format_version: int | None = None
 
 
 _NO_OPTIONS = ImportOptions()
@@ -56,7 +60,7 @@ def open_trace(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Progr
     """The trace in ``path``, whatever its format. Raises TraceError where it cannot be read."""
     if native.is_native(path):
         held = native.read(path)
-        return Opened(held.trace, basis_of(held.trace.meta, options), held.pyramid, path, held.notes)
+        return Opened(held.trace, basis_of(held.trace.meta, options), held.pyramid, path, held.notes, held.version)
     trace = import_file(path, options, progress)
     return Opened(trace, basis_of(trace.meta, options), None, path)
 

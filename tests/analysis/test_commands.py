@@ -273,6 +273,14 @@ def test_the_vllm_step_without_a_model_keeps_unknown_bytes_null(
     assert (info["layers"], sum(c["events"] for c in info["categories"].values())) == (24, 434)
 
 
+def test_the_format_version_is_that_of_the_file_and_null_for_a_foreign_one(
+    tmp_path: Path, ideal: Path, ask: Callable[..., Any]
+) -> None:
+    foreign = chrome(tmp_path / "a.json", {"ph": "X", "name": "work", "pid": 1, "tid": 1, "ts": 1, "dur": 2})
+    assert ask("info", foreign)["format_version"] is None
+    assert ask("info", ideal)["format_version"] == 1
+
+
 def test_progress_of_an_import_is_json_lines_on_stderr_where_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,6 +28,12 @@ def test_it_writes_the_trace_and_says_so(tmp_path: Path, capsys: pytest.CaptureF
     assert (found.trace.meta.profile, found.trace.meta.seed) == ("ideal", 0)
 
 
+def test_an_option_that_would_change_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert synth(tmp_path / "x.tscope.h5", "--activations") == 2
+    assert "--activations" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("profile", ["ideal", "realistic"])
 def test_one_seed_gives_one_file(tmp_path: Path, profile: str) -> None:
     for name in "ab":

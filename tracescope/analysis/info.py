@@ -27,7 +27,7 @@ def device_events(trace: Trace) -> I64:
 
 
 def info_document(trace: Trace, basis: Basis, format_version: int | None = None) -> dict[str, Any]:
-    """The ``info`` document; ``format_version`` is that of the native file, which only its reader knows."""
+    """The ``info`` document; ``format_version`` is that of the native file, None for a foreign one."""
     meta = trace.meta
     ids = device_events(trace)
     layers = trace.events.layer[ids]

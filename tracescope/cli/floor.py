@@ -10,6 +10,7 @@ from tracescope.analysis.tables import Column, Table
 from tracescope.cli.durations import parse_ns
 from tracescope.cli.floor_page import floor_lines
 from tracescope.cli.options import (
+    activations_option,
     basis_from,
     model_from,
     model_options,
@@ -33,6 +34,7 @@ from tracescope.core.units import ALL_ACCEPTED
 @click.command("floor")
 @model_options
 @workload_options
+@activations_option
 @pricing_options
 @click.option("--deadline", metavar="TIME", help="What each token may take, such as 50ms.")
 @click.option("--per-layer", is_flag=True, help="One row an op and layer as well.")

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def info_command(opened: "Opened", *, as_json: bool) -> int:
     """What is in a trace: counts, source, model, machine, import report, how busy each device was."""
-    from tracescope.io.native_layout import VERSION
-
-    document = info_document(opened.trace, opened.basis, VERSION)
+    document = info_document(opened.trace, opened.basis, opened.format_version)
     if as_json:
         emit_json(document)
     else:

@@ -50,14 +50,16 @@ MEMORY_OPTIONS: Final = (
     click.option("--pinned", default="0", metavar="BYTES", help="Weights that stay on chip and are not read again."),
     click.option("--prefix", metavar="P:M", help="The first P tokens are the same in each group of M requests."),
     click.option("--prefix-aware", is_flag=True, help="The kernel reads a shared prefix once a group, not M times."),
-    click.option(
-        "--activations", is_flag=True, help="Show unfused activations as a term of their own; no floor counts them."
-    ),
 )
 WORKLOAD_OPTIONS: Final = STEP_OPTIONS + MEMORY_OPTIONS
 PRICING_OPTIONS: Final = (
     click.option("--hardware", metavar="NAME|FILE.toml", help="A built-in machine, or a file that describes one."),
     click.option("--bandwidth", metavar="RATE", help="datasheet (default), sustained, or a rate such as 3.0TB/s."),
+)
+
+
+ACTIVATIONS_OPTION: Final = click.option(
+    "--activations", is_flag=True, help="Show unfused activations as a term of their own; no floor counts them."
 )
 
 
@@ -73,13 +75,18 @@ def model_options(function: _Function) -> _Function:
 
 
 def workload_options(function: _Function) -> _Function:
-    """Add ``--batch --context --tp --block --utilization --reserve --pinned --prefix --prefix-aware --activations``."""
+    """Add ``--batch --context --tp --block --utilization --reserve --pinned --prefix --prefix-aware``."""
     return _apply(WORKLOAD_OPTIONS, function)
 
 
 def memory_options(function: _Function) -> _Function:
     """Add what :func:`workload_options` adds but for ``--batch`` and ``--context``."""
     return _apply(MEMORY_OPTIONS, function)
+
+
+def activations_option(function: _Function) -> _Function:
+    """Add ``--activations``, for commands that show by formula what a step moves."""
+    return _apply((ACTIVATIONS_OPTION,), function)
 
 
 def pricing_options(function: _Function) -> _Function:
@@ -109,10 +116,8 @@ def workload_from(
     pinned: str = "0",
     prefix: str | None = None,
     prefix_aware: bool = False,
-    activations: bool = False,
 ) -> Workload:
-    """The workload that the options describe; ``activations`` changes no number of it, only what is shown."""
-    del activations
+    """The workload that the options describe."""
     tokens, group = (0, 1) if prefix is None else parse_prefix(prefix)
     if prefix is None and prefix_aware:
         raise click.UsageError("--prefix-aware needs --prefix P:M")

@@ -14,6 +14,7 @@ from tracescope.analysis.tables import Cell, Table
 from tracescope.cli.durations import parse_ns
 from tracescope.cli.floor import floor_document
 from tracescope.cli.options import (
+    activations_option,
     basis_from,
     memory_options,
     model_from,
@@ -41,6 +42,7 @@ _RUNS = 6
 @click.option("--batch", default="1,2,4,8,16,32,64", show_default=True, metavar="B,B,...", help="Requests in a step.")
 @click.option("--context", default="512,4096,32768", show_default=True, metavar="S,S,...", help="Tokens cached.")
 @memory_options
+@activations_option
 @pricing_options
 @click.option("--deadline", metavar="TIME", help="What each token may take, such as 50ms.")
 @click.option("--arrivals", metavar="poisson:RATE", help="Requests/s that come: adds utilisation and queue wait.")

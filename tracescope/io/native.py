@@ -35,11 +35,12 @@ class Description:
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """What a native file holds: the trace, its pyramid (None without one), sentences worth telling."""
+    """What a native file holds: the trace, its pyramid (None without one), sentences worth telling, its version."""
 
     trace: Trace
     pyramid: Pyramid | None
     notes: tuple[str, ...] = ()
+    version: int = layout.VERSION
 
 
 def is_native(path: Path) -> bool:
@@ -63,7 +64,7 @@ def read(path: Path) -> Native:
         for future in waiting:
             future.result()
     try:
-        return Native(_trace(arrays), _pyramid(arrays), structure.notes)
+        return Native(_trace(arrays), _pyramid(arrays), structure.notes, structure.version)
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         raise damaged(path, str(error).rstrip(".")) from None
 
