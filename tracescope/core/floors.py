@@ -62,6 +62,7 @@ def work_floor_ns(work: WorkTable, basis: Basis) -> tuple[F64, Bool]:
 
 
 def round_cumulatively(floors: F64) -> I64:
-    """Whole ns for each of ``floors`` (ns, in program order) that add up exactly to their rounded sum."""
-    ends = np.rint(np.cumsum(floors)).astype(np.int64)
-    return np.diff(ends, prepend=np.int64(0))
+    """Whole ns for each of ``floors`` (ns, in program order along the last axis) that add up to their rounded sum."""
+    ends = np.rint(np.cumsum(floors, axis=-1)).astype(np.int64)
+    ends[..., 1:] -= ends[..., :-1].copy()
+    return ends

@@ -131,8 +131,8 @@ def time_plan(
 def _rounded_floors(plan: Plan) -> I64:
     """Whole-ns floors [steps, ops], rounded cumulatively inside each step as the analysis rounds them."""
     out = np.empty((plan.steps, plan.ops), np.int64)
-    for step in range(plan.steps):
-        out[step] = round_cumulatively(plan.floor_ns[plan.work[step]])
+    for rows in _blocks(plan):
+        out[rows] = round_cumulatively(plan.floor_ns[plan.work[rows]])
     return out
 
 
