@@ -11,8 +11,9 @@ import numpy as np
 from tracescope.analysis.breakdown import StepBreakdown, break_down
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
 from tracescope.analysis.gap_causes import GapCause, gap_causes
+from tracescope.analysis.ledger import LedgerRow, ledger
 from tracescope.analysis.steps import StepSeries, step_series
-from tracescope.core.category import Category, Op, StepKind
+from tracescope.core.category import Op, StepKind
 from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
@@ -55,20 +56,9 @@ class LayerSpan:
         return self.duration_ns - self.floor_ns
 
 
-@dataclass(frozen=True, slots=True)
-class OffTheFloor:
-    """One row of the ledger: an op in a layer of a step. ``floor_ns`` and ``bytes`` are None where not known."""
-
-    event: int
-    """Its longest event, which a click selects."""
-    category: Category
-    title: str
-    layer: int
-    took_ns: int
-    floor_ns: int | None
-    gap_ns: int
-    bytes: int | None
-    share_of_gap: float | None
+def clipped(name: str) -> str:
+    """As much of a name as is ever drawn."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 class Document:
@@ -251,21 +241,12 @@ class Document:
         label = Op(int(events.op[event])).label
         if label is not None and label != "other":
             return label
-        name = self.trace.names[int(events.name[event])]
-        return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        return clipped(self.trace.names[int(events.name[event])])
 
     def bytes_of(self, event: int) -> int | None:
         """Memory bytes the event moved, None where any of them is unknown."""
-        work = self.trace.work
-        row = int(self.trace.events.work[event])
-        parts = [int(c[row]) for c in (work.weight_read, work.embedding_gather, work.kv_read, work.kv_append)]
-        return None if UNKNOWN in parts else sum(parts)
-
-    def step_of_time(self, time: int) -> int:
-        """The step running at ``time``, else the nearest earlier one; -1 where there is none."""
-        if not self.has_steps:
-            return UNKNOWN
-        return max(0, int(np.searchsorted(self.trace.steps.start, time, side="right")) - 1)
+        moved = int(self.trace.work.memory_bytes[self.trace.events.work[event]])
+        return None if moved == UNKNOWN else moved
 
     # Per-step tables
 
@@ -323,47 +304,9 @@ class Document:
     def _latest_end(self) -> I64:
         return np.maximum.accumulate(self.step_ends) if self.has_steps else self.step_ends
 
-    def off_the_floor(self, step: int) -> tuple[OffTheFloor, ...]:
+    def off_the_floor(self, step: int) -> tuple[LedgerRow, ...]:
         """The ledger of a step: one row an op and layer, largest gap first; gaps and idle time sum to its gap."""
-        return self.remembered("ledger", step, lambda: self._off_the_floor(step))
-
-    def _off_the_floor(self, step: int) -> tuple[OffTheFloor, ...]:
-        taken = self.breakdown(step)
-        if not len(taken.events):
-            return ()
-        events = self.trace.events
-        ids = taken.events
-        named = np.where(np.isin(events.op[ids], (Op.NONE, Op.OTHER)), events.name[ids].astype(np.int64) + 1, 0)
-        keys = np.stack([events.layer[ids].astype(np.int64), events.op[ids].astype(np.int64), named])
-        _, group = np.unique(keys, axis=1, return_inverse=True)
-        group = group.reshape(-1)
-        count = int(group.max()) + 1
-
-        def summed(values: I64) -> I64:
-            return np.bincount(group, weights=values, minlength=count).astype(np.int64)
-
-        took, floor, known = (
-            summed(taken.exposed_ns),
-            summed(taken.floor_ns),
-            summed(taken.floor_known.astype(np.int64)),
-        )
-        by_length = np.argsort(-taken.exposed_ns, kind="stable")
-        main = np.zeros(count, np.int64)
-        main[group[by_length[::-1]]] = ids[by_length[::-1]]
-        gap = took - floor
-        total = taken.gap_of_step_ns
-        rows = []
-        for g in np.argsort(-gap, kind="stable").tolist():
-            event = int(main[g])
-            has_floor = bool(known[g])
-            rows.append(
-                OffTheFloor(
-                    event, Category(int(events.category[event])), self.title_of(event), int(events.layer[event]),
-                    int(took[g]), int(floor[g]) if has_floor else None, int(gap[g]),
-                    self.bytes_of(event), int(gap[g]) / total if total > 0 and self.has_floor else None,
-                )
-            )  # fmt: skip
-        return tuple(rows)
+        return self.remembered("ledger", step, lambda: ledger(self.trace, self.basis, step))
 
     def step_title(self, step: int) -> str:
         """``Step 7``, or with its kind where it is not a decode step."""

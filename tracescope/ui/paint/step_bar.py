@@ -6,6 +6,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from tracescope.core import units
+from tracescope.core.category import Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Bars, Columns
 from tracescope.lod.planes import Plane
@@ -217,7 +218,7 @@ def _layer_numbers(canvas: Canvas, run: QRectF, time: TimeScale, document: Docum
             continue
         canvas.text(x, base, str(span.layer), style, CENTRE)
         free = x + width / 2
-    after = [e for e in document.off_the_floor(view.step) if e.layer < 0 and e.title == "lm_head"]
+    after = any(e.layer < 0 and e.op is Op.LM_HEAD for e in document.off_the_floor(view.step))
     width = text_width("lm_head", style.px)
     if after and run.right() - width > free + 3:
         canvas.text(run.right(), base, "lm_head", style, AT_RIGHT)

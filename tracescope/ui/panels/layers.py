@@ -112,8 +112,9 @@ class LayersPanel(PanelWidget):
             return
         cells = table.row(row)
         layer = cells["layer"]
+        key = -1 if layer is None else layer, cells["op"], cells["category"]
         for entry in document.off_the_floor(view.step):
-            if entry.title == cells["op"] and entry.layer == (-1 if layer is None else layer):
+            if (entry.layer, entry.op.label, entry.category.label) == key:
                 self.session.look(moves.select_event(document, view, entry.event))
                 return
         if isinstance(layer, int):

@@ -2,10 +2,10 @@
 
 from PySide6.QtWidgets import QHBoxLayout
 
-from tracescope.core.category import Category
+from tracescope.analysis.ledger import LedgerRow
 from tracescope.core.units import MISSING, micros, percent, size
 from tracescope.ui import moves
-from tracescope.ui.document import OffTheFloor
+from tracescope.ui.document import clipped
 from tracescope.ui.panels.panel import PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
@@ -19,7 +19,7 @@ def none_or(text: str) -> str:
     return "none" if text == MISSING else text
 
 
-def ledger_columns(rows: tuple[OffTheFloor, ...], *, priced: bool) -> tuple[ScreenColumn, ...]:
+def ledger_columns(rows: tuple[LedgerRow, ...], *, priced: bool) -> tuple[ScreenColumn, ...]:
     """The columns of the table over one step's rows; ``priced``: whether a bandwidth is known."""
 
     def of_floor(i: int) -> float | None:
@@ -27,7 +27,7 @@ def ledger_columns(rows: tuple[OffTheFloor, ...], *, priced: bool) -> tuple[Scre
         return None if not priced or not row.floor_ns or not row.took_ns else row.floor_ns / row.took_ns
 
     return (
-        ScreenColumn("op", lambda i: rows[i].title, plain, draw=Draw.CHIP, width=150),
+        ScreenColumn("op", lambda i: clipped(rows[i].name), plain, draw=Draw.CHIP, width=150),
         ScreenColumn("layer", lambda i: rows[i].layer if rows[i].layer >= 0 else None, _cell, width=48),
         ScreenColumn("took", lambda i: rows[i].took_ns, micros, "µs", width=72),
         ScreenColumn(
@@ -36,7 +36,7 @@ def ledger_columns(rows: tuple[OffTheFloor, ...], *, priced: bool) -> tuple[Scre
         ScreenColumn("gap", lambda i: rows[i].gap_ns, micros, "µs", Draw.STRONG, width=66),
         ScreenColumn("", lambda i: max(0, rows[i].gap_ns), plain, draw=Draw.BAR),
         ScreenColumn("of floor", of_floor, percent, width=66),
-        ScreenColumn("bytes", lambda i: rows[i].bytes, size, width=76),
+        ScreenColumn("bytes", lambda i: rows[i].memory_bytes, size, width=76),
         ScreenColumn("of step gap", lambda i: rows[i].share_of_gap, lambda s: percent(s, 1), width=84),
     )
 
@@ -52,7 +52,7 @@ class OffTheFloorPanel(PanelWidget):
         super().__init__(session)
         self.table = PanelTable("Operations above their floor")
         self.causes = WhereTheGapGoes()
-        self._rows: tuple[OffTheFloor, ...] = ()
+        self._rows: tuple[LedgerRow, ...] = ()
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -72,9 +72,7 @@ class OffTheFloorPanel(PanelWidget):
             self._rows = document.off_the_floor(step) if document is not None and step >= 0 else ()
             rows = self._rows
             priced = document is not None and document.has_floor
-            self.table.rows.show_rows(
-                ledger_columns(rows, priced=priced), len(rows), lambda i: Category(rows[i].category)
-            )
+            self.table.rows.show_rows(ledger_columns(rows, priced=priced), len(rows), lambda i: rows[i].category)
             self.table.lay_out()
             self.causes.show_step(document, step)
         if view is not None:
@@ -98,8 +96,11 @@ class OffTheFloorPanel(PanelWidget):
         for i, row in enumerate(self._rows):
             if row.event == event:
                 return i
-        layer, title = int(document.trace.events.layer[event]), document.title_of(event)
-        return next((i for i, r in enumerate(self._rows) if r.layer == layer and r.title == title), -1)
+        events = document.trace.events
+        key = int(events.layer[event]), int(events.op[event])
+        alike = [i for i, row in enumerate(self._rows) if (row.layer, row.op) == key]
+        # Without an op, a row holds the events of one category, which is the event's own.
+        return next((i for i in alike if len(alike) == 1 or self._rows[i].category == events.category[event]), -1)
 
     def _choose(self, row: int) -> None:
         document, view = self.session.document, self.session.view
