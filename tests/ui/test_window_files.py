@@ -302,7 +302,8 @@ def test_a_synthesized_run_can_be_saved_and_opened_again(make_window: MakeWindow
     window.welcome.set_form(SynthForm("lesson-20gb", "lesson-1tbs", 4, 0, 3, "ideal"))
     assert window.welcome.shown_preview is not None
     assert window.welcome.shown_preview.weight_bytes == 20_000_000_000
-    assert window.welcome.shown_preview.floor_ns == 20e6
+    assert window.welcome.shown_preview.weight_ns == 20e6
+    assert window.welcome.shown_preview.floor_ns == 20_000_729.088  # the new tokens, too
     window.welcome.button.click()
     qtbot.waitUntil(lambda: window.session.document is not None)
     assert "not saved" in window._saved.text()

@@ -10,7 +10,7 @@ from tracescope.ui.theme import LIGHT, Theme, colour
 
 
 class FloorBar(QWidget):
-    """Weights and KV read of one step, each with its arithmetic inside."""
+    """Weights, KV read and the rest of one step's floor, each with its arithmetic inside."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,24 +27,33 @@ class FloorBar(QWidget):
     def show_preview(self, preview: Preview | None) -> None:
         """Draw another step; None draws an empty frame."""
         self._preview = preview
-        text = "" if preview is None else f"weights {preview.weight_label}; KV {preview.kv_label}"
+        text = ""
+        if preview is not None:
+            text = f"weights {preview.weight_label}; KV {preview.kv_label}; {preview.rest_label}"
         self.setAccessibleDescription(text)
         self.update()
 
     def _paint(self, painter: QPainter) -> None:
         frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         preview = self._preview
-        if preview is None or not preview.weight_ns or preview.kv_ns is None:
+        if preview is None or not preview.weight_ns or preview.kv_ns is None or preview.rest_ns is None:
             painter.setPen(colour(self._theme.border))
             painter.drawRect(frame)
             return
-        split = round(frame.width() * preview.weight_ns / (preview.weight_ns + preview.kv_ns))
-        left, right = QRectF(frame), QRectF(frame)
-        left.setWidth(split)
-        right.setLeft(left.right())
-        self._part(painter, left, "W", preview.weight_label, "W")
-        if preview.kv_ns > 0:
-            self._part(painter, right, "K", preview.kv_label, "KV")
+        parts = (
+            ("W", preview.weight_ns, preview.weight_label, "W"),
+            ("K", preview.kv_ns, preview.kv_label, "KV"),
+            ("C", preview.rest_ns, preview.rest_label, ""),
+        )
+        per_ns = frame.width() / sum(ns for _, ns, _, _ in parts)
+        start = frame.left()
+        for letter, ns, label, short in parts:
+            area = QRectF(frame)
+            area.setLeft(round(start - 0.5) + 0.5)
+            start += ns * per_ns
+            area.setRight(round(start - 0.5) + 0.5)
+            if area.width() >= 1:
+                self._part(painter, area, letter, label, short)
 
     def _part(self, painter: QPainter, rect: QRectF, letter: str, label: str, short: str) -> None:
         kind = self._theme.kinds[letter]
@@ -54,7 +63,7 @@ class FloorBar(QWidget):
         painter.setPen(colour(kind.label))
         painter.setFont(font(12, 600))
         room = rect.width() - 16
-        text = elided(f"{short} {label}", room, 12, 600)
+        text = elided(f"{short} {label}".strip(), room, 12, 600)
         if "…" in text:
             text = elided(label.rsplit("= ", maxsplit=1)[-1], room, 12, 600)
         if "…" not in text:

@@ -2,31 +2,40 @@
 
 from dataclasses import dataclass
 
-from tracescope.core.arithmetic import kv_bytes_per_token, step_ops, step_totals
+from tracescope.core.arithmetic import kv_bytes_per_token, step_totals
 from tracescope.core.capacity import Capacity, capacity
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.units import count, millis, rate, size
+from tracescope.core.moves import ops_total_s
+from tracescope.core.step_floor import op_count
+from tracescope.core.units import count, millis, plural, rate, size
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Sizes in bytes and times in ns of the first step; a time is None where no bandwidth is known."""
+    """Sizes in bytes and times in ns of the first step; a time is None where no bandwidth is known.
+
+    ``floor_ns`` is the op floor, the one that ``tracescope floor`` takes its rates from; ``weight_ns`` and ``kv_ns``
+    are what the weights and the KV reads alone need of it.
+    """
 
     weight_bytes: int
     kv_bytes: int
     kv_per_token: int
     weight_ns: float | None
     kv_ns: float | None
+    floor_ns: float | None
     ops: int
     batch: int
     bandwidth: int | None
     memory: Capacity
 
     @property
-    def floor_ns(self) -> float | None:
-        """Weights and KV read: what the bar shows."""
-        return None if self.weight_ns is None or self.kv_ns is None else self.weight_ns + self.kv_ns
+    def rest_ns(self) -> float | None:
+        """What the floor has beyond weights and KV reads: FLOPs that take longer than their bytes, appends, gathers."""
+        if self.floor_ns is None or self.weight_ns is None or self.kv_ns is None:
+            return None
+        return max(0.0, self.floor_ns - self.weight_ns - self.kv_ns)
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -50,6 +59,11 @@ class Preview:
         return f"{size(self.kv_bytes)} ÷ {rate(self.bandwidth)} = {millis(self.kv_ns)} ms"
 
     @property
+    def rest_label(self) -> str:
+        """The time of the rest, with what it is: no single division makes it."""
+        return f"compute and other = {millis(self.rest_ns)} ms"
+
+    @property
     def memory_line(self) -> str:
         """What is used of the device's memory and how many requests still fit."""
         memory = self.memory
@@ -57,22 +71,22 @@ class Preview:
         line = f"Memory: {used} of {size(memory.capacity_bytes)}"
         if not memory.fits:
             return f"{line}: does not fit at this batch and context"
-        room = memory.max_batch - self.batch
-        return f"{line}, room for {room:,} more request{'' if room == 1 else 's'} at this context"
+        return f"{line}, room for {plural(memory.max_batch - self.batch, 'more request')} at this context"
 
 
 def preview(model: ModelSpec, hardware: HardwareSpec, basis: Basis, workload: Workload) -> Preview:
     """The arithmetic of one step, through the same functions as ``tracescope floor``."""
     totals = step_totals(model, workload)
     bandwidth = basis.bandwidth_bytes_per_s
-    kv = totals.kv_read
+    kv, floor_s = totals.kv_read, ops_total_s(model, workload, basis)
     return Preview(
         weight_bytes=totals.weight_read,
         kv_bytes=kv,
         kv_per_token=kv_bytes_per_token(model),
         weight_ns=None if bandwidth is None else totals.weight_read * 1e9 / bandwidth,
         kv_ns=None if bandwidth is None else kv * 1e9 / bandwidth,
-        ops=len(step_ops(model, workload)),
+        floor_ns=None if floor_s is None else floor_s * 1e9,
+        ops=op_count(model, workload.tensor_parallel),
         batch=workload.batch,
         bandwidth=bandwidth,
         memory=capacity(model, hardware, workload),
