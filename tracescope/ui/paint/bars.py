@@ -1,24 +1,22 @@
 """The event bar: solid up to the floor, hatched above it, a rail under the floor, its label and its marks."""
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QRectF
 
+from tracescope.core.columns import I64
 from tracescope.lod.fold import Bars
 from tracescope.ui.fonts import elided, text_width
+from tracescope.ui.paint.bar_pixels import full_bars, grid_of, paint_drawn, thin_bars, ticks_of
 from tracescope.ui.paint.bar_style import (
     DIMMED,
     ELIDE_FROM_PX,
     LABEL_PAD,
     LETTERS,
-    MUTED,
-    PALE,
-    PALE_EDGE_PX,
     RAIL,
     RAIL_GAP,
-    SMALL,
     BarStyle,
     Marks,
     Placed,
@@ -26,8 +24,11 @@ from tracescope.ui.paint.bar_style import (
 )
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
 from tracescope.ui.paint.geometry import FULL_BAR_PX, THIN_BAR_PX, TimeScale
-from tracescope.ui.paint.small_bars import paint_small
-from tracescope.ui.theme import colour, mixed
+from tracescope.ui.paint.small_bars import lonely, paint_tags, runs_of, small_pixels
+from tracescope.ui.theme import colour
+
+NARROWEST_LABEL_PX: Final = 8
+"""No text fits into a narrower part of a bar."""
 
 
 def paint_bars(canvas: Canvas, band: QRectF, bars: Bars, time: TimeScale, style: BarStyle, marks: Marks) -> None:
@@ -48,84 +49,51 @@ def paint_bars(canvas: Canvas, band: QRectF, bars: Bars, time: TimeScale, style:
 
 
 def _paint_all(
-    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: NDArray[np.int64], style: BarStyle, marks: Marks,
-    time: TimeScale,
-) -> None:  # fmt: skip
-    width = placed.width[rows]
-    paint_small(canvas, band, bars, placed, rows[width < THIN_BAR_PX], style, time)
-    thin = rows[(width >= THIN_BAR_PX) & (width < FULL_BAR_PX)]
-    for row in thin.tolist():
-        _thin_bar(canvas, band, bars, placed, row, style)
-    for row in rows[width >= FULL_BAR_PX].tolist():
-        _full_bar(canvas, band, bars, placed, row, style, marks)
-
-
-def _full_bar(
-    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int, style: BarStyle, marks: Marks
+    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: I64, style: BarStyle, marks: Marks, time: TimeScale
 ) -> None:
-    theme = canvas.theme
-    colours = theme.kinds[LETTERS[bars.kind[row]]]
-    muted = bool(bars.muted[row])
-    x0, x1, floor = float(placed.x0[row]), float(placed.x1[row]), float(placed.floor[row])
-    rect = QRectF(x0, band.top(), x1 - x0, band.height())
-    label_start, label_end, label_colour = x0, x1, theme.text
-    if style.plain:
-        canvas.fill(rect, mixed(colours.fill, theme.panel, PALE))
-    elif style.pale:
-        canvas.fill(rect, mixed(colours.fill, theme.panel, PALE / 2 if muted else PALE))
-        if style.floor and bars.known[row] and floor > x0:
-            canvas.fill(QRectF(x0, band.top(), min(floor, x1) - x0, band.height()), colours.fill)
-            label_start = min(floor, x1)
-    elif style.floor and not bars.known[row]:
-        canvas.fill(rect, colours.tint)
-        label_colour = theme.text2 if muted else theme.text
-    else:
-        solid = min(floor, x1) if style.floor else x1
-        if solid > x0:
-            ground = mixed(colours.fill, theme.panel, MUTED) if muted else colours.fill
-            canvas.fill(QRectF(x0, band.top(), solid - x0, band.height()), ground)
-        if style.floor:
-            _above_floor(canvas, band, bars, placed, row, style, marks)
-        label_end, label_colour = solid, theme.text if muted else colours.label
-    if style.floor and not (style.plain or style.pale or bars.known[row]):
-        _dotted(canvas, rect, colours.edge)
-    # The outline of a narrow pale bar would be heavier than what it holds.
-    elif not style.pale or x1 - x0 >= PALE_EDGE_PX:
-        canvas.frame(rect, colours.edge)
-    span = max(label_start, placed.left), min(label_end, placed.right)
-    _label(canvas, span, band, int(bars.event[row]), style, label_colour)
-
-
-def _above_floor(
-    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int, style: BarStyle, marks: Marks
-) -> None:
-    """The hatch, the edge at the floor and the rail under it; for an impossible bar the ink stop and the triangle."""
-    letter = LETTERS[bars.kind[row]]
-    x0, x1, floor = float(placed.x0[row]), float(placed.x1[row]), float(placed.floor[row])
-    if floor < x1:
-        hatched = QRectF(floor, band.top(), x1 - floor, band.height())
-        canvas.hatch(hatched, letter, style.pitch, QPointF(x0, band.top()))
-        if floor > x0:
-            canvas.fill(QRectF(floor, band.top(), 1, band.height()), canvas.theme.kinds[letter].edge)
-    if not style.rail or floor <= x0:
+    if not len(rows):
         return
-    canvas.fill(QRectF(x0, band.bottom() + RAIL_GAP, floor - x0, RAIL), canvas.theme.ink)
-    if bars.floor[row] - (bars.end[row] - bars.start[row]) > marks.tolerance_ns:
-        canvas.fill(QRectF(floor - RAIL, band.top(), RAIL, band.height() + RAIL_GAP + RAIL), canvas.theme.ink)
-        if floor - x1 > 18:
-            canvas.warning((x1 + floor) / 2 - 6, band.center().y() - 6)
+    width = placed.width[rows]
+    grid = grid_of(band, placed, style.pitch, canvas.scale)
+    theme = canvas.theme
+    small = rows[width < THIN_BAR_PX]
+    thin, full = rows[(width >= THIN_BAR_PX) & (width < FULL_BAR_PX)], rows[width >= FULL_BAR_PX]
+    drawn = full_bars(bars, placed, full, style, marks.tolerance_ns, grid, theme)
+    if len(thin):
+        drawn = thin_bars(bars, placed, thin, style, grid, theme).joined(drawn)
+    if style.ticks and len(small):
+        alone, small = lonely(placed, small)
+        drawn = ticks_of(bars, placed, alone, style, grid, theme).joined(drawn)
+    runs = runs_of(placed, small) if len(small) else None
+    under = small_pixels(canvas, bars, placed, runs, style, time, grid) if runs is not None else None
+    paint_drawn(canvas, grid, drawn, under)
+    if runs is not None and style.tags:
+        paint_tags(canvas, band, placed, runs)
+    if style.labels is not None:
+        _paint_labels(canvas, band, bars, placed, full, style)
 
 
-def _dotted(canvas: Canvas, rect: QRectF, edge: str) -> None:
-    """The 2-3 dashed outline of "no bytes recorded"."""
-    canvas.dashed(rect.left(), rect.right(), rect.top(), edge, 2, 3)
-    canvas.dashed(rect.left(), rect.right(), rect.bottom() - 1, edge, 2, 3)
-    y = rect.top()
-    while y < rect.bottom():
-        height = min(2.0, rect.bottom() - y)
-        canvas.fill(QRectF(rect.left(), y, 1, height), edge)
-        canvas.fill(QRectF(rect.right() - 1, y, 1, height), edge)
-        y += 5
+def _paint_labels(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: I64, style: BarStyle) -> None:
+    """The labels of full bars, in their solid part (of a pale bar in its pale part, of others in all of them)."""
+    theme = canvas.theme
+    start, end = np.maximum(placed.x0[rows], placed.left), placed.x1[rows]
+    solid = style.floor & bars.known[rows]
+    reached = np.minimum(placed.floor[rows], end)
+    if style.pale and not style.plain:
+        start = np.maximum(start, np.where(solid, reached, start))
+    elif not style.plain:
+        end = np.where(solid, reached, end)
+    end = np.minimum(end, placed.right)
+    for i in np.flatnonzero(end - start >= NARROWEST_LABEL_PX).tolist():
+        row = rows[i]
+        muted = bars.muted[row]
+        if style.plain or style.pale:
+            shade = theme.text
+        elif style.floor and not bars.known[row]:
+            shade = theme.text2 if muted else theme.text
+        else:
+            shade = theme.text if muted else theme.kinds[LETTERS[bars.kind[row]]].label
+        _label(canvas, (float(start[i]), float(end[i])), band, int(bars.event[row]), style, shade)
 
 
 def _label(
@@ -133,7 +101,7 @@ def _label(
 ) -> None:
     """The longest text that fits into ``span`` (the part in sight) with 5 px on each side."""
     room = span[1] - span[0] - 2 * LABEL_PAD
-    if style.labels is None or room < -LABEL_PAD:
+    if style.labels is None:
         return
     text_style = Style(style.label_px, 600, hex_colour)
     texts = style.labels(event)
@@ -152,15 +120,6 @@ def _label(
     width = text_width(texts[-1], small.px, 600) if texts else room
     if texts and width <= room + 2 * (LABEL_PAD - 1):
         canvas.text((span[0] + span[1]) / 2, centred_baseline(band, small), texts[-1], small, CENTRE)
-
-
-def _thin_bar(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, row: int, style: BarStyle) -> None:
-    colours = canvas.theme.kinds[LETTERS[bars.kind[row]]]
-    x0, x1 = float(placed.x0[row]), float(placed.x1[row])
-    unknown = style.floor and not bars.known[row] and not style.plain
-    share = PALE if bars.muted[row] or unknown or style.plain else SMALL
-    canvas.fill(QRectF(x0, band.top(), x1 - x0, band.height()), mixed(colours.fill, canvas.theme.panel, share))
-    canvas.fill(QRectF(x0, band.top(), 1.2, band.height()), colours.edge)
 
 
 def _paint_marks(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, style: BarStyle, marks: Marks) -> None:

@@ -16,10 +16,11 @@ from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.bar_style import LETTERS
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style
-from tracescope.ui.paint.folded import Fill, Hatched, paint_stack
+from tracescope.ui.paint.folded import paint_stack
 from tracescope.ui.paint.geometry import PAD, TimeScale, split, time_scale
 from tracescope.ui.paint.hatch import ROOF, STATIC
 from tracescope.ui.paint.lanes import paint_ground
+from tracescope.ui.paint.pixels import Fill, Hatched
 from tracescope.ui.theme import Theme, colour, mixed
 from tracescope.ui.view_state import ViewState
 

@@ -1,92 +1,52 @@
 """Stacks per pixel column, composed in memory and blitted once: folded rows, and the areas of counters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QRectF
 
 from tracescope.core.category import KINDS
+from tracescope.core.columns import Bool
 from tracescope.lod.fold import Columns
 from tracescope.ui.paint.bar_style import LETTERS, PALE, UNKNOWN_SMALL
 from tracescope.ui.paint.canvas import Canvas
-from tracescope.ui.paint.hatch import GAP, INK, hatch_pixels
-from tracescope.ui.theme import mixed
+from tracescope.ui.paint.hatch import GAP, INK
+from tracescope.ui.paint.pixels import Fill, Hatched, Levels, draw_pixels, stacked
+from tracescope.ui.theme import Theme, mixed
 
 F64 = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Hatched:
-    """A part of a stack that is filled with a hatch: its kind and pitch."""
-
-    kind: str
-    pitch: int
-
-
-Fill = str | Hatched
-"""A hex colour or a hatch."""
-
-
-def paint_stack(
-    canvas: Canvas,
-    rect: QRectF,
-    edges: F64,
-    fills: Sequence[Fill],
-    ground: tuple[Fill, NDArray[np.bool_]] | None = None,
-    *,
-    keep: bool = True,
-) -> None:
+def paint_stack(canvas: Canvas, rect: QRectF, edges: F64, fills: Sequence[Fill], *, keep: bool = True) -> None:
     """Draw ``edges`` (upper edges of the parts as shares of the height, float64[parts, columns], rising) in ``rect``.
 
-    One column is a logical pixel; part i has ``fills[i]``. ``ground``: a fill for what no part covers, and in which
-    columns. ``keep``: a column whose stack is less than a device pixel high gets one, so that no event vanishes.
+    One column is a logical pixel; part i has ``fills[i]``. ``keep``: a column whose stack is less than a device pixel
+    high gets one, so that no event vanishes.
     """
     area = canvas.snapped(rect)
     height = max(1, round(area.height() * canvas.scale))
     width = max(1, round(area.width() * canvas.scale))
-    source = np.minimum((np.arange(width) * edges.shape[1]) // width, edges.shape[1] - 1)
-    high = edges[:, source] * height
-    top = high[-1]
+    levels = stack_levels(edges, height, width, keep=keep)
+    draw_pixels(canvas, stacked(levels, height, fills, canvas.theme, canvas.scale), area.left(), area.top())
+
+
+def stack_levels(edges: F64, height: int, width: int, *, keep: bool = True) -> Levels:
+    """Upper edges of parts as shares of the height (float64[parts, columns]) in device pixels, int16[parts, width].
+
+    A pixel belongs to the lowest part that reaches above its middle.
+    """
+    high = edges * height
     if keep:
-        high = np.where((top > 0) & (top < 1), high / np.maximum(top, 1e-12), high)
-    nothing = len(fills)
-    part = np.full((height, width), nothing, np.uint8)
-    if ground is not None:
-        part[:, ground[1][source]] = nothing + 1
-    # Row r (counted from below) belongs to the lowest part that reaches above its middle.
-    levels = np.ceil(high - 0.5).astype(np.int16)
-    rows = np.arange(height, dtype=np.int16)[::-1, None]
-    below = np.vstack([np.zeros((1, width), np.int16), levels[:-1]])
-    for index in np.flatnonzero((levels > below).any(axis=1))[::-1].tolist():
-        np.copyto(part, index, where=rows < levels[index])
-    shown = [*fills, "", ground[0] if ground is not None else ""]
-    image = _image(canvas, part, shown)
-    image.setDevicePixelRatio(canvas.scale)
-    canvas.painter.drawImage(QPointF(area.left(), area.top()), image)
-
-
-def _image(canvas: Canvas, part: NDArray[np.uint8], fills: Sequence[Fill]) -> QImage:
-    palette = np.array([_argb(f) if isinstance(f, str) and f else 0 for f in fills], np.uint32)
-    pixels = palette[part]
-    height, width = part.shape
-    for index, fill in enumerate(fills):
-        if not isinstance(fill, Hatched):
-            continue
-        inside = part == index
-        if inside.any():
-            tile = hatch_pixels(fill.kind, canvas.theme, fill.pitch, canvas.scale)
-            size = len(tile)
-            rows, columns = np.nonzero(inside)
-            pixels[rows, columns] = tile[rows % size, columns % size]
-    image = QImage(pixels.tobytes(), width, height, width * 4, QImage.Format.Format_ARGB32)
-    return image.copy()  # owns its pixels: the bytes above live only as long as this call
-
-
-def _argb(hex_colour: str) -> int:
-    return 0xFF000000 | int(hex_colour[1:], 16)
+        top = high[-1]
+        low = (top > 0) & (top < 1)
+        if low.any():
+            high = np.where(low, high / np.maximum(top, 1e-12), high)
+    levels: Levels = np.ceil(high - 0.5).astype(np.int16)
+    columns = edges.shape[1]
+    if columns != width:
+        levels = levels[:, np.minimum((np.arange(width) * columns) // width, columns - 1)]
+    return levels
 
 
 def column_heights(columns: Columns, floor: bool) -> F64:
@@ -98,13 +58,30 @@ def column_heights(columns: Columns, floor: bool) -> F64:
     """
     share = columns.share.astype(np.float64)
     busy = share.sum(axis=0)
+    edges = np.empty((len(share) + 2, share.shape[1]))
     if not floor:
-        nothing = np.zeros_like(busy)
-        return np.cumsum(np.vstack([share, nothing, nothing]), axis=0)
+        np.cumsum(share, axis=0, out=edges[:-2])
+        edges[-2:] = edges[-3]
+        return edges
     solid = share * np.divide(columns.floor, busy, out=np.zeros_like(busy), where=busy > 0)
-    unknown = np.minimum(columns.unknown, np.maximum(0, busy - columns.floor))
-    above = np.maximum(0, busy - columns.floor - unknown)
-    return np.cumsum(np.vstack([solid, unknown, above]), axis=0)
+    np.cumsum(solid, axis=0, out=edges[:-2])
+    above = np.maximum(0, busy - columns.floor)
+    unknown = np.minimum(columns.unknown, above)
+    edges[-2] = edges[-3] + unknown
+    edges[-1] = edges[-2] + (above - unknown)
+    return edges
+
+
+def column_fills(theme: Theme, *, floor: bool, letter: str = "", pitch: int = 4, pale: bool = False) -> list[Fill]:
+    """The fills of :func:`column_heights`. ``letter``: the row's own kind, whose hatch is then used; else ink."""
+    fills: list[Fill] = [theme.kinds[own].fill for own in LETTERS]
+    if pale and not floor:
+        fills = [mixed(theme.kinds[own].fill, theme.panel, PALE) for own in LETTERS]
+    quiet = theme.kinds[letter or "C"].fill
+    fills.append(mixed(quiet, theme.panel, UNKNOWN_SMALL))
+    fills.append(mixed(quiet, theme.panel, PALE) if pale else Hatched(letter or INK, pitch))
+    assert len(fills) == len(KINDS) + 2
+    return fills
 
 
 def paint_columns(
@@ -115,25 +92,22 @@ def paint_columns(
     floor: bool,
     letter: str = "",
     pitch: int = 4,
-    idle: NDArray[np.bool_] | None = None,
+    idle: Bool | None = None,
     pale: bool = False,
-    full: NDArray[np.bool_] | None = None,
 ) -> None:
     """Draw folded columns over ``rect``, one column a logical pixel.
 
     ``letter``: the row's own kind, whose hatch is then used; else ink. ``idle`` bool[width]: columns in which time
     without events is a gap, hatched the other way, rather than nothing. ``pale``: what is not floor is a pale fill.
-    ``full`` bool[width]: columns whose stack fills the whole height, its shares kept.
     """
-    theme = canvas.theme
-    edges = column_heights(columns, floor)
-    if full is not None:
-        edges = np.where(full & (edges[-1] > 0), edges / np.maximum(edges[-1], 1e-12), edges)
-    fills: list[Fill] = [theme.kinds[own].fill for own in LETTERS]
-    if pale and not floor:
-        fills = [mixed(theme.kinds[own].fill, theme.panel, PALE) for own in LETTERS]
-    quiet = theme.kinds[letter or "C"].fill
-    fills.append(mixed(quiet, theme.panel, UNKNOWN_SMALL))
-    fills.append(mixed(quiet, theme.panel, PALE) if pale else Hatched(letter or INK, pitch))
-    assert len(fills) == len(KINDS) + 2
-    paint_stack(canvas, rect, edges, fills, None if idle is None else (Hatched(GAP, pitch + 1), idle))
+    area = canvas.snapped(rect)
+    height = max(1, round(area.height() * canvas.scale))
+    width = max(1, round(area.width() * canvas.scale))
+    levels = stack_levels(column_heights(columns, floor), height, width)
+    fills = column_fills(canvas.theme, floor=floor, letter=letter, pitch=pitch, pale=pale)
+    ground = None
+    if idle is not None:
+        at = np.minimum((np.arange(width) * len(idle)) // width, len(idle) - 1)
+        ground = Hatched(GAP, pitch + 1), idle[at]
+    pixels = stacked(levels, height, fills, canvas.theme, canvas.scale, ground)
+    draw_pixels(canvas, pixels, area.left(), area.top())

@@ -12,9 +12,10 @@ from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, layer
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
-from tracescope.ui.paint.folded import Fill, Hatched, paint_stack
+from tracescope.ui.paint.folded import paint_stack
 from tracescope.ui.paint.geometry import PAD, split
 from tracescope.ui.paint.hatch import INK
+from tracescope.ui.paint.pixels import Fill, Hatched
 from tracescope.ui.theme import Theme, mixed
 from tracescope.ui.view_state import ViewState
 

@@ -1,0 +1,279 @@
+"""The bars of a row as pixels: solid, hatch, edges and rails of all of them composed at once."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QRectF
+
+from tracescope.core.columns import I64, Bool
+from tracescope.lod.fold import Bars
+from tracescope.ui.paint.bar_style import (
+    LETTERS,
+    MUTED,
+    PALE,
+    PALE_EDGE_PX,
+    RAIL,
+    RAIL_GAP,
+    SMALL,
+    UNKNOWN_SMALL,
+    BarStyle,
+    Placed,
+)
+from tracescope.ui.paint.canvas import Canvas
+from tracescope.ui.paint.hatch import hatch_pixels
+from tracescope.ui.paint.pixels import Pixels, argb, covered, draw_pixels, last_over
+from tracescope.ui.theme import THEMES, Theme, mixed
+
+Colours = NDArray[np.uint32]
+
+THIN_EDGE_PX = 1.2
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shades:
+    """The colours of the six kinds in a theme, uint32[6] each."""
+
+    fill: Colours
+    edge: Colours
+    tint: Colours
+    muted: Colours
+    pale: Colours
+    paler: Colours
+    small: Colours
+    quiet: Colours
+
+
+@lru_cache(maxsize=4)
+def _shades(theme_name: str) -> Shades:
+    theme = THEMES[theme_name]
+    kinds = [theme.kinds[letter] for letter in LETTERS]
+
+    def at(share: float) -> Colours:
+        return np.array([argb(mixed(k.fill, theme.panel, share)) for k in kinds], np.uint32)
+
+    return Shades(
+        at(1), np.array([argb(k.edge) for k in kinds], np.uint32), np.array([argb(k.tint) for k in kinds], np.uint32),
+        at(MUTED), at(PALE), at(PALE / 2), at(SMALL), at(UNKNOWN_SMALL),
+    )  # fmt: skip
+
+
+def shades_of(theme: Theme) -> Shades:
+    """The colours of bars in a theme; callers must not change them."""
+    return _shades(theme.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The device pixels of a row of bars: its corner, its columns, the rows of its band and those of the rail."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+    rail: range
+    pitch: int
+    scale: float
+
+    @property
+    def line(self) -> int:
+        """Device pixels of a 1 px line."""
+        return max(1, round(self.scale))
+
+
+def grid_of(band: QRectF, placed: Placed, pitch: int, scale: float) -> Grid:
+    """The grid of the bars in ``band`` between the edges of the plot."""
+    left, top = round(placed.left * scale), round(band.top() * scale)
+    rail = round((band.bottom() + RAIL_GAP) * scale) - top
+    height = max(1, round(band.bottom() * scale) - top)
+    rail_end = max(rail + 1, round((band.bottom() + RAIL_GAP + RAIL) * scale) - top)
+    width = max(1, round(placed.right * scale) - left)
+    return Grid(left, top, width, height, range(max(rail, height), max(rail_end, height + 1)), pitch, scale)
+
+
+@dataclass(eq=False, slots=True)
+class Drawn:
+    """Bars in the order in which they are drawn, one entry each; columns are device pixels from the grid's left.
+
+    ``[low, high)``; ``until`` where the solid part ends; ``floor`` where the floor does; ``solid`` and ``body`` their
+    colours; ``edge`` of its lines; ``left_edge`` width of the line at its left; ``framed``, ``dotted``: the outline;
+    ``hatched``: the body is a hatch of ``kind``; ``railed``: there is a rail up to the floor; ``impossible``: the bar
+    is faster than its floor.
+    """
+
+    low: I64
+    high: I64
+    floor: I64
+    until: I64
+    kind: NDArray[np.uint8]
+    solid: Colours
+    body: Colours
+    edge: Colours
+    left_edge: I64
+    framed: Bool
+    dotted: Bool
+    hatched: Bool
+    railed: Bool
+    impossible: Bool
+
+    @classmethod
+    def plain(cls, bars: Bars, placed: Placed, rows: I64, grid: Grid, theme: Theme) -> "Drawn":
+        """Bars of one colour without an outline, still to be told their colour."""
+        low, high, floor = (
+            np.rint(at[rows] * grid.scale).astype(np.int64) - grid.left for at in (placed.x0, placed.x1, placed.floor)
+        )
+        kind = bars.kind[rows]
+        fill = shades_of(theme).fill[kind]
+        no = np.zeros(len(rows), bool)
+        return cls(
+            low, high, floor, low, kind, fill, fill, shades_of(theme).edge[kind], np.zeros(len(rows), np.int64),
+            no, no, no, no, no,
+        )  # fmt: skip
+
+    def joined(self, other: "Drawn") -> "Drawn":
+        """These bars and then ``other``."""
+        return Drawn(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in Drawn.__slots__))
+
+
+def ticks_of(bars: Bars, placed: Placed, rows: I64, style: BarStyle, grid: Grid, theme: Theme) -> Drawn:
+    """Lonely bars under 3 px: their kind's colour alone."""
+    drawn = Drawn.plain(bars, placed, rows, grid, theme)
+    quiet = bars.muted[rows] | ~bars.known[rows] if style.floor else bars.muted[rows]
+    drawn.body = np.where(quiet, shades_of(theme).quiet[drawn.kind], drawn.body)
+    return drawn
+
+
+def thin_bars(bars: Bars, placed: Placed, rows: I64, style: BarStyle, grid: Grid, theme: Theme) -> Drawn:
+    """Bars of 3 to 6 px: a part of their colour and a full-coloured left edge."""
+    drawn, shades = Drawn.plain(bars, placed, rows, grid, theme), shades_of(theme)
+    quiet = bars.muted[rows] | (style.floor & ~bars.known[rows]) | style.plain
+    drawn.body = np.where(quiet, shades.pale[drawn.kind], shades.small[drawn.kind])
+    drawn.left_edge = np.full(len(rows), max(1, round(THIN_EDGE_PX * grid.scale)))
+    return drawn
+
+
+def full_bars(
+    bars: Bars, placed: Placed, rows: I64, style: BarStyle, tolerance_ns: int, grid: Grid, theme: Theme
+) -> Drawn:
+    """Bars of at least 6 px: solid to the floor, hatched above it, with an outline and a rail."""
+    drawn, shades = Drawn.plain(bars, placed, rows, grid, theme), shades_of(theme)
+    kind, muted, known = drawn.kind, bars.muted[rows], bars.known[rows]
+    drawn.left_edge = np.full(len(rows), grid.line)
+    drawn.framed = np.ones(len(rows), bool)
+    reached = np.minimum(drawn.floor, drawn.high)
+    if style.plain:
+        drawn.body = shades.pale[kind]
+    elif style.pale:
+        drawn.body = np.where(muted, shades.paler[kind], shades.pale[kind])
+        if style.floor:
+            drawn.until = np.where(known, reached, drawn.low)
+        # The outline of a narrow pale bar would be heavier than what it holds.
+        drawn.framed = placed.x1[rows] - placed.x0[rows] >= PALE_EDGE_PX
+        drawn.left_edge = np.where(drawn.framed, grid.line, 0)
+    else:
+        drawn.solid = np.where(muted, shades.muted[kind], drawn.solid)
+        if not style.floor:
+            drawn.until = drawn.high
+            return drawn
+        drawn.until = np.where(known, reached, drawn.low)
+        drawn.body = shades.tint[kind]
+        drawn.hatched = known & (drawn.floor < drawn.high)
+        drawn.dotted, drawn.framed = ~known, known
+        drawn.left_edge = np.where(known, grid.line, 0)
+        if style.rail:
+            drawn.railed = known & (drawn.floor > drawn.low)
+            faster = bars.floor[rows] - (bars.end[rows] - bars.start[rows]) > tolerance_ns
+            drawn.impossible = drawn.railed & faster
+    return drawn
+
+
+def paint_drawn(canvas: Canvas, grid: Grid, drawn: Drawn, under: Pixels | None) -> None:
+    """Compose the bars over ``under`` (uint32[height, width] of the band) and draw them as one image."""
+    pixels, owner = _composed(canvas.theme, grid, drawn, under)
+    draw_pixels(canvas, pixels, grid.left / grid.scale, grid.top / grid.scale)
+    for row in np.flatnonzero(drawn.impossible).tolist():
+        x0, x1 = int(drawn.high[row]), int(drawn.floor[row])
+        middle = min(max((x0 + x1) // 2, 0), grid.width - 1)
+        if x1 - x0 > 18 * grid.scale and owner[middle] <= row:
+            at = (grid.left + (x0 + x1) / 2) / grid.scale
+            canvas.warning(at - 6, (grid.top + grid.height / 2) / grid.scale - 6)
+
+
+def _composed(theme: Theme, grid: Grid, drawn: Drawn, under: Pixels | None) -> tuple[Pixels, I64]:
+    owner = last_over(drawn.low, drawn.high, grid.width)
+    rails = bool(drawn.railed.any())
+    pixels = np.zeros((grid.rail.stop if rails else grid.height, grid.width), np.uint32)
+    if under is not None:
+        pixels[: grid.height] = under
+    columns = np.flatnonzero(owner >= 0)
+    if len(columns):
+        _bodies(pixels[: grid.height], theme, grid, drawn, columns, owner[columns], blank=under is None)
+    if rails:
+        _rails(pixels, theme, grid, drawn, owner)
+    return pixels, owner
+
+
+def _bodies(band: Pixels, theme: Theme, grid: Grid, drawn: Drawn, columns: I64, own: I64, *, blank: bool) -> None:
+    """The bars in ``columns``, each of which shows the bar ``own``; ``blank``: nothing is drawn there yet."""
+    line = grid.line
+    from_left, to_right = columns - drawn.low[own], drawn.high[own] - columns
+    solid = columns < drawn.until[own]
+    middle = np.where(solid, drawn.solid[own], drawn.body[own])
+    framed, edge = drawn.framed[own], drawn.edge[own]
+    hatched = drawn.hatched[own] & ~solid
+    at_floor = drawn.hatched[own] & (drawn.until > drawn.low)[own]
+    lines = (from_left < drawn.left_edge[own]) | (framed & (to_right <= line))
+    if at_floor.any():
+        past = columns - drawn.floor[own]
+        lines |= at_floor & (past >= 0) & (past < line)
+    middle[lines] = edge[lines]
+    if len(band) <= 2 * line:
+        middle[framed] = edge[framed]
+    if blank:
+        whole = np.zeros(grid.width, np.uint32)
+        whole[columns] = middle
+        band[:] = whole
+    else:
+        band[:, columns] = middle
+    if len(band) <= 2 * line:
+        return
+    hatched &= ~lines
+    if hatched.any():
+        _hatch(band, theme, grid, columns[hatched], drawn.kind[own[hatched]], from_left[hatched])
+    rim = np.where(framed, edge, middle)
+    dotted = drawn.dotted[own]
+    if dotted.any():
+        dashes = dotted & (from_left / grid.scale % 5 < 2)
+        rim[dashes] = edge[dashes]
+        sides = dotted & ((from_left < line) | (to_right <= line))
+        rows = np.flatnonzero(np.arange(len(band)) / grid.scale % 5 < 2)
+        band[np.ix_(rows, columns[sides])] = edge[sides]
+    outlined = framed | dotted
+    band[:line, columns[outlined]] = rim[outlined]
+    band[len(band) - line :, columns[outlined]] = rim[outlined]
+
+
+def _hatch(band: Pixels, theme: Theme, grid: Grid, columns: I64, kind: NDArray[np.uint8], from_left: I64) -> None:
+    """The hatches start at the corner of their bar, so that they move with it."""
+    for index in np.flatnonzero(np.bincount(kind)).tolist():
+        of_kind = kind == index
+        tile = hatch_pixels(LETTERS[index], theme, grid.pitch, grid.scale)
+        size = len(tile)
+        rows = np.arange(len(band)) % size
+        band[:, columns[of_kind]] = tile[:, from_left[of_kind] % size][rows]
+
+
+def _rails(pixels: Pixels, theme: Theme, grid: Grid, drawn: Drawn, owner: I64) -> None:
+    """The floor under each bar, and the ink stop where the bar ends before it."""
+    ink = argb(theme.ink)
+    railed = np.flatnonzero(drawn.railed)
+    column, _ = covered(drawn.low[railed], drawn.floor[railed], grid.width)
+    pixels[grid.rail.start :, column] = ink
+    faster = np.flatnonzero(drawn.impossible)
+    if len(faster):
+        stop = drawn.floor[faster]
+        column, bar = covered(stop - max(1, round(RAIL * grid.scale)), stop, grid.width)
+        open_ = owner[column] <= faster[bar]  # the next bar hides the stop
+        pixels[: grid.height, column[open_]] = ink
+        pixels[grid.height :, column] = ink
