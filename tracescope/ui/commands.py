@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 import tracescope
 from tracescope.core.errors import TraceError, printable
-from tracescope.ui import moves, navigation
+from tracescope.ui import moves
 from tracescope.ui.caption import sha256_of
 from tracescope.ui.document import Document
 from tracescope.ui.export_image import copy_image, export_image
@@ -280,19 +280,19 @@ class Commands(QObject):
 
     def previous_event(self) -> None:
         """One event back on its track."""
-        self._look(lambda document, view: navigation.next_event(document.trace, view, -1))
+        self._look(lambda document, view: moves.next_event(document, view, -1))
 
     def next_event(self) -> None:
         """One event on, on its track."""
-        self._look(lambda document, view: navigation.next_event(document.trace, view, 1))
+        self._look(lambda document, view: moves.next_event(document, view, 1))
 
     def previous_on_path(self) -> None:
         """One event back along the critical path."""
-        self._look(lambda document, view: navigation.next_on_path(document.trace, view, -1))
+        self._look(lambda document, view: moves.next_on_path(document, view, -1))
 
     def next_on_path(self) -> None:
         """One event on along the critical path."""
-        self._look(lambda document, view: navigation.next_on_path(document.trace, view, 1))
+        self._look(lambda document, view: moves.next_on_path(document, view, 1))
 
     def play(self) -> None:
         """Play or pause."""

@@ -7,8 +7,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from tracescope.core.units import duration
-from tracescope.ui.moves import panned
-from tracescope.ui.navigation import bounds
+from tracescope.ui.moves import bounds, panned
 from tracescope.ui.session import Session
 
 SPEEDS: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
@@ -67,7 +66,7 @@ class Replay(QObject):
         if self.playing:
             self.pause()
         elif self._session.document is not None and self._session.view is not None:
-            view, limit = self._session.view, bounds(self._session.document.trace)
+            view, limit = self._session.view, bounds(self._session.document)
             playhead = view.playhead
             inside = playhead is not None and view.visible.contains(playhead) and playhead < limit.end - 1
             self._position = float(playhead if inside and playhead is not None else view.visible.start)
@@ -90,7 +89,7 @@ class Replay(QObject):
         now = self._clock()
         self._position += (now - self._last) * self._speed
         self._last = now
-        limit = bounds(document.trace)
+        limit = bounds(document)
         playhead = min(round(self._position), limit.end - 1)
         visible = view.visible
         if playhead >= visible.start + visible.duration * _LEAD and visible.end < limit.end:

@@ -70,7 +70,7 @@ def inspect_event(document: Document, event: int) -> Inspection:
     title, kind = document.title_of(event), KIND_OF_CATEGORY[category].title
     place = [f"layer {layer}"] if layer >= 0 else []
     place += [f"step {step}"] if step >= 0 else []
-    if row >= 0:
+    if taken is not None and row >= 0 and taken.exposed_ns[row] > 0:
         place.append("on the critical path")
     flags = EventFlag(int(events.flags[event])).labels()
     place += [flag.replace("_", " ") for flag in flags]
