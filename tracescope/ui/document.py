@@ -101,13 +101,20 @@ class Document:
         return len(self.trace.steps) > 0
 
     @cached_property
-    def pyramid(self) -> Pyramid:
-        """The level-of-detail pyramid; built here when the file did not bring one priced on a bandwidth of its own."""
+    def given_pyramid(self) -> Pyramid | None:
+        """The pyramid that came with the trace, where it fits and was priced, on whatever bandwidth; else None."""
         stored = self._pyramid
         priced = stored is not None and (stored.bandwidth_bytes_per_s > 0 or not self.has_floor)
-        if stored is not None and priced and stored.fits(self.trace):
-            return stored
-        return build_pyramid(self.trace, self.basis)
+        return stored if stored is not None and priced and stored.fits(self.trace) else None
+
+    @cached_property
+    def pyramid(self) -> Pyramid:
+        """The level-of-detail pyramid; built here, which takes seconds for millions of events, where none was given."""
+        return self.given_pyramid or build_pyramid(self.trace, self.basis)
+
+    def repriced(self, basis: Basis) -> "Document":
+        """The same trace on another basis, drawn from the same pyramid where that was priced."""
+        return Document(self.trace, basis, self.path, self.pyramid)
 
     @cached_property
     def floors(self) -> PlaneFloors:

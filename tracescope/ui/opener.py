@@ -156,9 +156,20 @@ class Opener(QObject):
             self._messages.refuse(error)
             return False
         if basis != document.basis:
-            repriced = Document(document.trace, basis, document.path)
-            self._session.set_document(repriced, view, keep_history=True)
+            self._show_repriced(document, document.repriced(basis))
         return True
+
+    def _show_repriced(self, document: Document, repriced: Document) -> None:
+        """Show ``repriced`` in the place of ``document``: at once, unless its pyramid must be built first."""
+
+        def show(_pyramid: object) -> None:
+            if self._session.document is document and self._session.view is not None:
+                self._session.set_document(repriced, self._session.view, keep_history=True)
+
+        if repriced.given_pyramid is not None:
+            show(None)
+        else:
+            self._jobs.start("reprice", lambda _cancelled: repriced.pyramid, show, self._fail)
 
     def save(self, path: Path) -> None:
         """Write the open trace as a native file, in a thread."""
