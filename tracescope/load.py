@@ -1,6 +1,7 @@
 """Open and save anything: a native file, or a foreign one through its reader and recognition."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from tracescope.io import native, reader_for, save
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.models import hardware_for_device, make_basis
 from tracescope.recognise.kernel_rules import Rule
+from tracescope.recognise.ranks import MAX_RANKS, merge_ranks
 from tracescope.recognise.recognise import recognise
+from tracescope.recognise.strip import strip_names
 
 Progress = Callable[[int, int], None]
 """Called now and then with (bytes of the file read, bytes of the file)."""
@@ -27,6 +30,7 @@ class ImportOptions:
     ``model`` and ``context`` (tokens of a request cached at the first decode step) only matter to a foreign file,
     ``hardware`` and ``bandwidth`` re-price any. ``allow_truncated``: a file that was cut is fine. ``rules`` decide what
     kernels are before the built-in ones; ``capture`` is a recording of the capture of the file's graphs.
+    ``strip_names``: names of hosts, users and folders stay out of the trace.
     """
 
     model: ModelSpec | None = None
@@ -36,6 +40,7 @@ class ImportOptions:
     allow_truncated: bool = False
     rules: tuple[Rule, ...] = ()
     capture: Path | None = None
+    strip_names: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -57,7 +62,10 @@ _NO_OPTIONS = ImportOptions()
 
 
 def open_trace(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Progress | None = None) -> Opened:
-    """The trace in ``path``, whatever its format. Raises TraceError where it cannot be read."""
+    """The trace in ``path``, whatever its format; a folder holds one file a rank. TraceError where it is none."""
+    if path.is_dir():
+        trace = import_files([path], options, progress)
+        return Opened(trace, basis_of(trace.meta, options), None, path)
     if native.is_native(path):
         held = native.read(path)
         return Opened(held.trace, basis_of(held.trace.meta, options), held.pyramid, path, held.notes, held.version)
@@ -70,7 +78,7 @@ def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Prog
     raw = reader_for(path).read(path, progress=progress, allow_truncated=options.allow_truncated)
     basis = _import_basis(raw, options)
     captured = options.capture
-    return recognise(
+    trace = recognise(
         raw,
         model=options.model,
         hardware=basis.hardware,
@@ -79,6 +87,63 @@ def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Prog
         rules=options.rules,
         capture=None if captured is None else reader_for(captured).read(captured, allow_truncated=True),
     )
+    return strip_names(trace, raw) if options.strip_names else trace
+
+
+def import_files(
+    paths: Sequence[Path], options: ImportOptions = _NO_OPTIONS, progress: Progress | None = None
+) -> Trace:
+    """Several files as one trace, one a rank; a folder stands for the traces in it. TraceError where there is none.
+
+    What else lies in a folder is left aside and said in the notes; a file that is named must be a trace.
+    """
+    files = _files_of(paths)
+    sizes = [file.stat().st_size if file.exists() else 0 for file, _ in files]
+    traces: list[Trace] = []
+    aside: list[str] = []
+    for i, (file, named) in enumerate(files):
+        before = sum(sizes[:i])
+
+        def own(done: int, _total: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + done, sum(sizes))
+
+        try:
+            traces.append(native.read(file).trace if native.is_native(file) else import_file(file, options, own))
+        except TraceError as error:
+            if named:
+                raise
+            aside.append(error.what)
+    if not traces:
+        raise TraceError(f"{paths[0].name}: no trace is in this folder", action="Give a folder with one file a rank.")
+    merged = merge_ranks(traces)
+    notes = (*merged.meta.notes, *(f"left aside: {reason}" for reason in aside[:5]))
+    if len(aside) > 5:
+        notes = (*notes, f"left aside: {len(aside) - 5:,} more files")
+    return replace(merged, meta=replace(merged.meta, notes=notes))
+
+
+def _files_of(paths: Sequence[Path]) -> list[tuple[Path, bool]]:
+    """The files among ``paths`` and, in natural order, those inside a folder; whether each was named by itself."""
+    files: list[tuple[Path, bool]] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append((path, True))
+            continue
+        try:
+            inside = [p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")]
+        except OSError as error:
+            raise TraceError(f"{path.name}: cannot be listed: {error.strerror}") from error
+        files += [(p, False) for p in sorted(inside, key=_natural)]
+    if len(files) > MAX_RANKS:
+        raise TraceError(f"{len(files):,} files cannot be merged", action=f"Give at most {MAX_RANKS:,} ranks.")
+    return files
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """Names in the order of the numbers in them: ``rank10`` after ``rank9``."""
+    parts = re.split(r"(\d{1,18})", path.name)
+    return [(int(part), "") if i % 2 else (0, part) for i, part in enumerate(parts)]
 
 
 def damage_of(path: Path) -> str | None:

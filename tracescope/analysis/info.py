@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tracescope.analysis.collectives import collectives_table
 from tracescope.analysis.exposed_time import union_of
 from tracescope.analysis.work_sums import grouped, work_sums
 from tracescope.analysis.workload import machine_of
@@ -60,6 +61,7 @@ def info_document(trace: Trace, basis: Basis, format_version: int | None = None)
         "categories": _categories(trace, ids),
         "report": report_document(meta.report),
         "devices": [_device(trace, ids, device) for device in _devices(trace, ids)],
+        "collectives": collectives_table(trace).document(),
         "assumptions": list(meta.assumptions),
         "notes": [*meta.notes, *basis.notes],
     }

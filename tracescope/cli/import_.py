@@ -13,26 +13,30 @@ from tracescope.core.errors import TraceError, printable
 from tracescope.core.report import ImportReport
 from tracescope.core.trace import Trace
 from tracescope.io import native
-from tracescope.load import ImportOptions, import_file, save_trace
+from tracescope.load import ImportOptions, import_files, save_trace
 from tracescope.models import load_hardware
+from tracescope.recognise.user_rules import load_rules
 
 EXIT_LOSSES = EXIT_ASSUMED
 _LISTED = 12
 
 
 @click.command("import")
-@click.argument("source", type=click.Path(path_type=Path), metavar="INPUT")
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="INPUT…")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="OUT.tscope.h5", help="The file to write.")
 @model_options
 @pricing_options
 @click.option(
     "--context", type=click.IntRange(0, 1 << 30), metavar="S", help="Tokens cached at step 0, where no marker says so."
 )
+@click.option("--capture", type=click.Path(path_type=Path), metavar="FILE", help="A recording of the graphs' capture.")
+@click.option("--rules", type=click.Path(path_type=Path), metavar="FILE", help="Kernel rules before the built-in ones.")
+@click.option("--strip-names", is_flag=True, help="Leave names of hosts, users and folders out of the result.")
 @click.option("--allow-truncated", is_flag=True, help="A file that was cut short is fine: no exit code 3 for it.")
 @click.option("--progress", type=click.Choice(("auto", "json", "none")), default="auto", help="Progress on stderr.")
 def import_command(
     *,
-    source: Path,
+    sources: tuple[Path, ...],
     output: Path | None,
     model: str | None,
     weights: str | None,
@@ -41,13 +45,20 @@ def import_command(
     hardware: str | None,
     bandwidth: str | None,
     context: int | None,
+    capture: Path | None,
+    rules: Path | None,
+    strip_names: bool,
     allow_truncated: bool,
     progress: str,
 ) -> int:
-    """Recognise steps, layers and bytes in a recorded trace and save it as a native file."""
+    """Recognise steps, layers and bytes in a recorded trace and save it as a native file.
+
+    Several files, or a folder with one file a rank, become one trace.
+    """
+    source = sources[0]
     if output is None:
         raise click.UsageError("-o OUT.tscope.h5 is needed: the file to write")
-    if native.is_native(source):
+    if len(sources) == 1 and not source.is_dir() and native.is_native(source):
         raise TraceError(f"{source.name}: already a tracescope file", action="Open it as it is.")
     spec = model_from(model, weights, lm_head, kv)
     options = ImportOptions(
@@ -56,9 +67,12 @@ def import_command(
         bandwidth=bandwidth,
         context=context,
         allow_truncated=allow_truncated,
+        rules=load_rules(rules) if rules else (),
+        capture=capture,
+        strip_names=strip_names,
     )
     say = _teller(progress)
-    trace = import_file(source, options, lambda done, total: say("read", done, total))
+    trace = import_files(sources, options, lambda done, total: say("read", done, total))
     say("save", 0, 1)
     save_trace(output, trace)
     say("done", 1, 1)

@@ -58,10 +58,16 @@ def info_lines(info: dict[str, Any]) -> Iterator[str]:
             line = f"  {name:<16}{found['events']:>10,} events  {units.duration(found['busy_ns']):>12} busy"
             yield line + "".join(f"  {part}" for part in moved)
     for device in info["devices"]:
+        rank = "" if device["rank"] is None else f"rank {device['rank']} "
         name = device["name"] or ("host" if device["device"] is None else f"device {device['device']}")
         yield (
-            f"device      {name}: busy {units.duration(device['busy_ns'])}, idle {units.duration(device['idle_ns'])} "
+            f"device      {rank}{name}: busy {units.duration(device['busy_ns'])}, idle {units.duration(device['idle_ns'])} "
             f"of {units.duration(device['span_ns'])}"
+        )
+    for rank in info["collectives"]["rows"]:
+        yield (
+            f"collectives rank {rank['rank']}: {rank['collectives']:,}, waiting {units.duration(rank['wait_ns'])}, "
+            f"transfer {units.duration(rank['transfer_ns'])}, arrived last {rank['arrived_last']:,} times"
         )
     yield from _report_lines(info["report"])
     for assumption in info["assumptions"]:

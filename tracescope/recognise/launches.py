@@ -6,7 +6,7 @@ import numpy as np
 
 from tracescope.core.columns import I64
 from tracescope.core.raw import RawTrace
-from tracescope.recognise.tracks import Place, TrackPlan
+from tracescope.recognise.tracks import Place, TrackPlan, merged_rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +32,28 @@ def find_launches(raw: RawTrace, plan: TrackPlan) -> Launches:
     hosts = np.flatnonzero((events.correlation >= 0) & plan.at(Place.HOST))
     devices = np.flatnonzero((events.correlation >= 0) & plan.at(Place.DEVICE))
     if len(hosts) and len(devices):
-        hosts = hosts[np.lexsort((events.start[hosts], events.correlation[hosts]))]
-        ids, first = np.unique(events.correlation[hosts], return_index=True)
-        found = np.searchsorted(ids, events.correlation[devices])
+        key = _launch_keys(raw, hosts, devices)
+        hosts = hosts[np.lexsort((events.start[hosts], key[hosts]))]
+        ids, first = np.unique(key[hosts], return_index=True)
+        found = np.searchsorted(ids, key[devices])
         found[found == len(ids)] = 0
-        hit = ids[found] == events.correlation[devices]
+        hit = ids[found] == key[devices]
         call[devices[hit]] = hosts[first[found[hit]]]
     moment = np.where(call >= 0, events.start[call], events.start)
     return Launches(call, moment)
+
+
+def _launch_keys(raw: RawTrace, hosts: I64, devices: I64) -> I64:
+    """What a call and what it launched share: the correlation, among the processes of one rank; int64[events]."""
+    events = raw.events
+    ranks = [merged_rank(track) for track in raw.tracks]
+    if max(ranks, default=-1) < 0:
+        return events.correlation
+    used = np.concatenate([hosts, devices])
+    _, dense = np.unique(events.correlation[used], return_inverse=True)
+    key = np.full(len(events), -1, np.int64)
+    key[used] = dense.reshape(-1) * (max(ranks) + 2) + np.array(ranks)[events.track[used]] + 1
+    return key
 
 
 def enclosing(raw: RawTrace, inner: I64, outer: I64) -> I64:

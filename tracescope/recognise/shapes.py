@@ -24,9 +24,9 @@ class ShapeKind(IntEnum):
 class OpShape:
     """Amounts read from shapes; -1 where the shapes do not say (a list of tensors carries no type).
 
-    ``weight``, ``gather``, ``kv``, ``append``, ``activation``, ``link`` bytes; ``append_elements`` where only the count is
-    known; ``batch``, ``queries`` (query tokens a request), ``keys`` (tokens in the cache the operator sees); ``kv_per_token``
-    bytes of K and V for one token of one request; ``kv_itemsize`` bytes an element.
+    ``weight``, ``gather``, ``kv``, ``append``, ``activation``, ``link`` bytes; ``append_elements`` where only the
+    count is known; ``batch``, ``queries`` (query tokens a request), ``keys`` (tokens in the cache the operator sees);
+    ``kv_per_token`` bytes of K and V for one token of one request; ``kv_itemsize`` bytes an element.
     """
 
     kind: ShapeKind

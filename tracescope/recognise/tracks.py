@@ -1,5 +1,6 @@
 """Which track an event belongs to: device streams, annotations, host threads and Python stacks are kept apart."""
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -88,6 +89,15 @@ def _places(raw: RawTrace) -> U8:
     return place
 
 
+_MERGED_RANK = re.compile(r"^\[(?:TP|rank)[-_ ]?(\d{1,5})")
+
+
+def merged_rank(track: RawTrack) -> int:
+    """The rank that a tool wrote into the process id when it merged the files of several, -1 where none did."""
+    found = _MERGED_RANK.match(track.pid)
+    return int(found[1]) if found else -1
+
+
 def _natural(text: str) -> tuple[int, int, str]:
     digits = "".join(c for c in text if c.isdigit())
     return (0, int(digits[:18]), text) if digits else (1, 0, text)
@@ -104,5 +114,9 @@ def _describe(raw: RawTrack, place: Place) -> tuple[tuple[object, ...], Track]:
         name = raw.thread or f"thread {raw.tid}"
         name += {Place.ANNOTATION: " · annotations", Place.PYTHON: " · Python"}.get(place, "")
     process = raw.process or (f"device {raw.device}" if raw.device >= 0 else f"process {raw.pid}")
-    key = (place, raw.rank, raw.device, _natural(raw.pid), _natural(raw.tid))
-    return key, Track(kind, name, process, raw.device, raw.rank)
+    merged = merged_rank(raw)
+    rank = raw.rank if merged < 0 else merged
+    if merged >= 0:
+        process = f"rank {rank} · {process}"
+    key = (place, rank, raw.device, _natural(raw.pid), _natural(raw.tid))
+    return key, Track(kind, name, process, raw.device, rank)
