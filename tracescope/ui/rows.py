@@ -117,7 +117,7 @@ def floor_and_busy_ns(content: Content, visible: TimeRange) -> tuple[float, floa
         per_column = visible.duration / max(1, content.share.shape[1])
         return float(content.floor.sum()) * per_column, float(content.busy.sum()) * per_column, True
     low, high = visible.start, visible.end
-    start, end = np.clip(content.start, low, high), np.clip(content.end, low, high)
+    start, end = np.minimum(np.maximum(content.start, low), high), np.minimum(np.maximum(content.end, low), high)
     solid = np.minimum(content.start + np.minimum(content.floor, content.end - content.start), high)
     floor = np.maximum(0, np.maximum(solid, low) - start)
     return float(floor.sum()), float((end - start).sum()), bool(content.known.all())
@@ -135,8 +135,10 @@ def step_time_in(document: Document, visible: TimeRange) -> int:
 def figures(document: Document, view: ViewState, row: Row, content: Content) -> tuple[str, str]:
     """The bold figure of the right column and the small one under it, of what is in sight; empty where none."""
     visible = view.visible
+    if row.plane is None:
+        return "", ""
     floor, busy, all_known = floor_and_busy_ns(content, visible)
-    if row.plane is None or not busy:
+    if not busy:
         return "", ""
     if row.plane is Plane.KV_APPENDS:
         count = int(document.series.kv_append[view.step])

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from tracescope.core import units
@@ -20,7 +20,7 @@ from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.bar_style import BarStyle, Marks, place
 from tracescope.ui.paint.bars import excess_labels, paint_bars
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
-from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline
+from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline, layer
 from tracescope.ui.paint.dependency import incoming, paint_dependencies
 from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import COLLAPSED, RAW_ROW, Sizes, TimeScale, split, time_scale
@@ -33,6 +33,8 @@ from tracescope.ui.view_state import ViewState
 
 SHORTEST_NAMED_GAP_NS: Final = 1000
 EXCESS_FROM_PX: Final = 14
+SHORTEST_BESIDE_PX: Final = 20
+"""No amount of bytes and the room around it are narrower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,12 @@ def paint_lanes(
     rows = place_rows(document, view, rect, sizes)
     painter.save()
     painter.setClipRect(rect)
-    canvas.fill(rect, theme.panel)
-    _ground(canvas, parts.plot, time, document, view, rows)
+    canvas.fill(parts.plot, theme.panel)
+    canvas.fill(parts.right, theme.panel)
+    _gutter(canvas, rect, document, rows)
+    painter.setClipRect(parts.plot)
+    paint_ground(canvas, parts.plot, time, document, view)
+    painter.setClipRect(rect)
     marks = marks_of(document, view, hover)
     for placed in rows:
         content = content_of(document, placed.row, view.visible, round(parts.plot.width()))
@@ -114,9 +120,8 @@ def paint_lanes(
         else:
             paint_row(canvas, placed, content, document, view, time, marks)
         painter.restore()
-        paint_names(canvas, placed.row, placed.rect)
         paint_figures(canvas, placed.row, placed.rect, figures(document, view, placed.row, content))
-        canvas.hline(rect.left(), rect.right(), placed.rect.bottom() - 1, theme.grid)
+        canvas.hline(parts.plot.left(), rect.right(), placed.rect.bottom() - 1, theme.grid)
     painter.setClipRect(parts.plot)
     paint_dependencies(canvas, {p.row.key: p.bar for p in rows}, time, document, view)
     painter.restore()
@@ -146,16 +151,24 @@ def paint_ground(canvas: Canvas, plot: QRectF, time: TimeScale, document: Docume
         canvas.vline(time.x(at), plot.top(), plot.bottom(), theme.grid)
 
 
-def _ground(
-    canvas: Canvas, plot: QRectF, time: TimeScale, document: Document, view: ViewState, rows: tuple[PlacedRow, ...]
-) -> None:
-    canvas.painter.save()
-    canvas.painter.setClipRect(plot)
-    paint_ground(canvas, plot, time, document, view)
-    canvas.painter.restore()
-    for placed in rows:
-        if placed.row.plane is Plane.PATH:
-            canvas.fill(QRectF(0, placed.rect.top(), plot.left(), placed.rect.height()), canvas.theme.head)
+def _gutter(canvas: Canvas, rect: QRectF, document: Document, rows: tuple[PlacedRow, ...]) -> None:
+    """The names of the rows, kept as one picture: they stay while what is beside them moves."""
+    width = split(rect).gutter.width()
+    key = (tuple((p.row, p.rect.top() - rect.top(), p.rect.height()) for p in rows), rect.height(), canvas.scale,
+           canvas.theme.name)  # fmt: skip
+
+    def paint(inner: Canvas) -> None:
+        inner.fill(QRectF(0, 0, width, rect.height()), inner.theme.panel)
+        for placed in rows:
+            area = QRectF(0, placed.rect.top() - rect.top(), rect.width(), placed.rect.height())
+            if placed.row.plane is Plane.PATH:
+                inner.fill(QRectF(0, area.top(), width, area.height()), inner.theme.head)
+            paint_names(inner, placed.row, area)
+            inner.hline(0, width, area.bottom() - 1, inner.theme.grid)
+
+    whole = QRectF(0, 0, width, rect.height())
+    picture = document.pictured("gutter", key, lambda: layer(canvas, whole, paint))
+    canvas.painter.drawImage(QPointF(canvas.snap(rect.left()), canvas.snap(rect.top())), picture)
 
 
 def paint_row(
@@ -286,15 +299,18 @@ def _paint_excess(canvas: Canvas, placed: PlacedRow, bars: Bars, document: Docum
     """What each bar took above its floor, right-aligned under its end, largest first; gaps and KV reads in bold."""
     pixels = place(bars, time, canvas.scale)
     excess = bars.end - bars.start - bars.floor
-    wide = (pixels.width >= EXCESS_FROM_PX) & bars.known & (excess >= 50)
+    wide = np.flatnonzero((pixels.width >= EXCESS_FROM_PX) & bars.known & (excess >= 50))
     found = [
-        (int(excess[r]), float(pixels.x1[r]), units.signed_micros(int(excess[r])), int(bars.kind[r]) == 1)
-        for r in np.flatnonzero(wide).tolist()
+        (took, right, units.signed_micros(took), kind == 1)
+        for took, right, kind in zip(
+            excess[wide].tolist(), pixels.x1[wide].tolist(), bars.kind[wide].tolist(), strict=True
+        )
     ]
-    for start, end in zip(*gaps_between(document, bars, time), strict=True):
-        wide_enough = (end - start) * time.px_per_ns >= 3 and end - start >= SHORTEST_NAMED_GAP_NS
-        if wide_enough and start >= time.visible.start and end <= time.visible.end:
-            found.append((int(end - start), time.x(int(end)), f"gap {units.micros(int(end - start))}", True))
+    start, end = gaps_between(document, bars, time)
+    named = (end - start >= max(SHORTEST_NAMED_GAP_NS, 3 / time.px_per_ns)) & (start >= time.visible.start)
+    named &= end <= time.visible.end
+    for begin, stop in zip(start[named].tolist(), end[named].tolist(), strict=True):
+        found.append((stop - begin, time.x(stop), f"gap {units.micros(stop - begin)}", True))
     found.sort(key=lambda item: (-item[0], item[1]))
     limits = time.left + 2, time.left + time.width - 1
     baseline = placed.bar.bottom() + (placed.rect.bottom() - placed.bar.bottom()) / 2 + 7
@@ -310,6 +326,8 @@ def _labels_beside(
     style = Style(10, 400, canvas.theme.text2)
     limit = time.left + time.width
     ends = np.append(pixels.x0[1:], np.inf)
+    if 2 * int((ends - pixels.x1 >= SHORTEST_BESIDE_PX).sum()) < len(bars):
+        return
     waited_for = {source: word for source, word in incoming(document, view.event)} if view.event >= 0 else {}
     said = []
     for row in range(len(bars)):

@@ -92,7 +92,7 @@ def stacked(
 
 def covered(low: I64, high: I64, width: int) -> tuple[I64, I64]:
     """The columns of the spans ``[low, high)`` within ``[0, width)``, span by span, and the span of each."""
-    low, high = np.clip(low, 0, width), np.clip(high, 0, width)
+    low, high = np.minimum(np.maximum(low, 0), width), np.minimum(high, width)
     count = np.maximum(high - low, 0)
     span = np.repeat(np.arange(len(low)), count)
     column = np.arange(len(span)) - np.repeat(np.cumsum(count) - count - low, count)
