@@ -1,5 +1,7 @@
 """Exact and folded views agree, sums are kept, and whatever is in sight is found at every zoom."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from tracescope.lod.fold import (
 from tracescope.lod.pick import event_at, nearest_in_plane
 from tracescope.lod.planes import PLANES, Plane, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import build_pyramid
+from tracescope.lod.rescale import floor_scales
 
 
 def scene_of(trace: Trace) -> Scene:
@@ -73,13 +76,45 @@ def test_folded_shares_equal_the_exact_ones(scene: Scene) -> None:
         assert np.abs(folded.busy - exact.busy).mean() < 0.03
 
 
-def test_folded_floor_follows_another_bandwidth(scene: Scene) -> None:
-    whole = TimeRange(*scene.trace.span)
-    half = Scene(scene.trace, scene.pyramid, scene.members, scene.floors, floor_scale=0.5)
-    one, other = lane_in_sight(scene, 0, whole, 100), lane_in_sight(half, 0, whole, 100)
-    assert isinstance(one, Columns)
-    assert isinstance(other, Columns)
-    assert np.allclose(other.floor, one.floor / 2, atol=1e-6)
+@pytest.mark.parametrize("factor", [0.25, 0.5, 4.0])
+def test_folded_floors_follow_another_basis_row_by_row(factor: float) -> None:
+    trace = long_events(9000)
+    whole, members = TimeRange(*trace.span), PlaneMembers.of(trace.work)
+    slower = replace(BASIS, bandwidth_bytes_per_s=round(10**12 * factor))
+    then, now = plane_floors(trace.work, BASIS), plane_floors(trace.work, slower)
+    pyramid = build_pyramid(trace, BASIS)
+    scales = floor_scales(trace, pyramid, members, then, now)
+    assert scales.of_plane(Plane.WEIGHTS) == pytest.approx(1 / factor)
+    assert scales.of_plane(Plane.KV_READS) == pytest.approx(1 / factor)
+    assert scales.of_plane(Plane.COMPUTE) == 1.0
+    assert scales.of_plane(Plane.PATH) == pytest.approx(scales.of_lane(0))
+    assert min(1, 1 / factor) < scales.of_plane(Plane.PATH) < max(1, 1 / factor)
+    rescaled = Scene(trace, pyramid, members, now, scales)
+    rebuilt = Scene(trace, build_pyramid(trace, slower), members, now)
+    for width in (60, 300):
+        one, other = planes_in_sight(rescaled, whole, width), planes_in_sight(rebuilt, whole, width)
+        for plane in (Plane.PATH, Plane.WEIGHTS, Plane.KV_READS, Plane.COMPUTE):
+            a, b = one[plane], other[plane]
+            assert isinstance(a, Columns)
+            assert isinstance(b, Columns)
+            assert a.floor.sum() == pytest.approx(b.floor.sum(), rel=0.03, abs=width * 0.5 / 255), plane
+    raw, again = lane_in_sight(rescaled, 0, whole, 100), lane_in_sight(rebuilt, 0, whole, 100)
+    assert isinstance(raw, Columns)
+    assert isinstance(again, Columns)
+    assert raw.floor.sum() == pytest.approx(again.floor.sum(), rel=0.03, abs=100 * 0.5 / 255)  # half a level
+
+
+def long_events(count: int) -> Trace:
+    """Weights, KV reads and FLOPs in turn, each a good deal longer than its floor on any bandwidth tried here."""
+    rng = np.random.default_rng(7)
+    made = []
+    for i, duration in enumerate(rng.integers(5000, 9000, count).tolist()):
+        amount = int(rng.integers(500_000, 1_000_000))
+        weight, kv, flops = (amount, 0, 10**7), (0, amount, 10**7), (0, 0, 2 * 10**8)
+        w, k, f = (weight, kv, flops)[i % 3]
+        kind = (Category.WEIGHT_READ, Category.KV_READ, Category.COMPUTE)[i % 3]
+        made.append(Made(9000 * i, duration, kind, weight=w, kv=k, flops=f))
+    return make_trace(made)
 
 
 def test_column_edges_are_integers_that_never_decrease() -> None:

@@ -1,13 +1,18 @@
 """Another bandwidth for the open trace: the pyramid is kept, or built beside the GUI thread, never in it."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
 
+from tests.ui.drawn import llama
 from tracescope.core.hardware import Basis
+from tracescope.lod.planes import Plane
 from tracescope.lod.pyramid import Pyramid, build_pyramid
+from tracescope.lod.rescale import FloorScales
+from tracescope.models import load_hardware, make_basis
 from tracescope.ui import document as document_module
 from tracescope.ui.document import Document
 from tracescope.ui.main_window import MainWindow
@@ -66,3 +71,24 @@ def test_a_trace_that_was_opened_meanwhile_stays(
     qtbot.waitUntil(lambda: not window.jobs.running, timeout=20_000)
     qtbot.wait(20)
     assert window.session.document is small_document
+
+
+def test_floors_of_flops_keep_their_share_when_the_memory_gets_slower() -> None:
+    before = llama(steps=40)
+    after = before.repriced(replace(before.basis, bandwidth_bytes_per_s=10**12))
+    assert after.pyramid is before.pyramid
+    factors = {p: after.scene.scales.of_plane(p) for p in (Plane.PATH, Plane.WEIGHTS, Plane.COMPUTE)}
+    assert factors[Plane.WEIGHTS] == pytest.approx(3.35)
+    assert factors[Plane.PATH] == pytest.approx(3.35, rel=0.01)
+    assert factors[Plane.COMPUTE] == 1.0
+    again = after.repriced(before.basis)
+    assert before.scene.scales == again.scene.scales == FloorScales()
+
+
+def test_a_stored_pyramid_was_priced_as_the_trace_was_made() -> None:
+    made = llama(steps=40)
+    other = make_basis(load_hardware("l4"))
+    opened = Document(made.trace, other, made.path, made.pyramid)
+    assert opened.pyramid_basis.peak_flops_per_s == made.basis.peak_flops_per_s
+    assert opened.scene.scales.of_plane(Plane.COMPUTE) == pytest.approx(989 / 121)
+    assert opened.scene.scales.of_plane(Plane.WEIGHTS) == pytest.approx(3.35 / 0.3)

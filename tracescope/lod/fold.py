@@ -23,6 +23,7 @@ from tracescope.lod.planes import (
     path_segments,
 )
 from tracescope.lod.pyramid import COARSER_BY, Pyramid
+from tracescope.lod.rescale import SAME_FLOORS, FloorScales
 
 F32 = NDArray[np.float32]
 
@@ -164,14 +165,14 @@ def _floor_limit(whole: Bars, row: I64, begin: I64, stop: I64) -> I64:
 class Scene:
     """A trace ready to be drawn: its pyramid, which events lie in which plane, and the floors.
 
-    ``floor_scale``: what the pyramid's floor shares are multiplied by, where it was priced on another bandwidth.
+    ``scales``: what the pyramid's floor shares are multiplied by, where it was priced on another basis.
     """
 
     trace: Trace
     pyramid: Pyramid
     members: PlaneMembers
     floors: PlaneFloors
-    floor_scale: float = 1.0
+    scales: FloorScales = SAME_FLOORS
 
 
 def planes_in_sight(scene: Scene, visible: TimeRange, width: int) -> dict[Plane, Content]:
@@ -190,7 +191,7 @@ def planes_in_sight(scene: Scene, visible: TimeRange, width: int) -> dict[Plane,
             found[plane] = few
             continue
         row = scene.pyramid.row_of_plane(plane)
-        columns = columns_from(scene.pyramid, row, visible, width, floor_scale=scene.floor_scale)
+        columns = columns_from(scene.pyramid, row, visible, width, floor_scale=scene.scales.of_plane(plane))
         if columns is None:
             missing.append(plane)
         else:
@@ -247,7 +248,7 @@ def lane_in_sight(scene: Scene, lane: int, visible: TimeRange, width: int) -> Co
     if ids is not None:
         return bars_of(scene.trace, ids, Plane.PATH, scene.floors)
     row = scene.pyramid.row_of_lane(lane)
-    columns = columns_from(scene.pyramid, row, visible, width, floor_scale=scene.floor_scale)
+    columns = columns_from(scene.pyramid, row, visible, width, floor_scale=scene.scales.of_lane(lane))
     if columns is not None:
         return columns
     everything = ids_in_sight(scene.trace, np.array([lane]), visible, np.inf)

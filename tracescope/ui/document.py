@@ -1,7 +1,7 @@
 """One open trace and everything derived from it, computed once and kept. No Qt here."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeVar
@@ -21,6 +21,8 @@ from tracescope.core.trace import UNKNOWN, Trace
 from tracescope.lod.fold import Columns, Content, Scene, columns_of, lane_in_sight, planes_in_sight
 from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import Pyramid, build_pyramid
+from tracescope.lod.rescale import SAME_FLOORS, floor_scales
+from tracescope.models import make_basis
 from tracescope.ui.view_state import ViewState
 
 Result = TypeVar("Result")
@@ -64,14 +66,24 @@ def clipped(name: str) -> str:
 class Document:
     """A trace with a basis, and memoised results about it. A change of basis is a new Document.
 
+    ``pyramid`` may come with the trace: priced on ``pyramid_basis``, or where that is None, as the trace was made.
+
     Every method is safe to call from one thread at a time; results are shared and must not be changed.
     """
 
-    def __init__(self, trace: Trace, basis: Basis, path: Path, pyramid: Pyramid | None = None) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        basis: Basis,
+        path: Path,
+        pyramid: Pyramid | None = None,
+        pyramid_basis: Basis | None = None,
+    ) -> None:
         self.trace = trace
         self.basis = basis
         self.path = path
         self._pyramid = pyramid
+        self._pyramid_basis = pyramid_basis
         self._memo: dict[tuple[str, Hashable], object] = {}
         self._views: dict[Hashable, object] = {}
         self._pictures: dict[Hashable, object] = {}
@@ -114,7 +126,17 @@ class Document:
 
     def repriced(self, basis: Basis) -> "Document":
         """The same trace on another basis, drawn from the same pyramid where that was priced."""
-        return Document(self.trace, basis, self.path, self.pyramid)
+        return Document(self.trace, basis, self.path, self.pyramid, self.pyramid_basis)
+
+    @cached_property
+    def pyramid_basis(self) -> Basis:
+        """What the floor shares of the pyramid were priced on."""
+        stored = self.given_pyramid
+        if stored is None:
+            return self.basis
+        meta = self.trace.meta
+        made = self._pyramid_basis or make_basis(meta.hardware, None, meta.compute_dtype)
+        return replace(made, bandwidth_bytes_per_s=stored.bandwidth_bytes_per_s or None)
 
     @cached_property
     def floors(self) -> PlaneFloors:
@@ -130,9 +152,15 @@ class Document:
     @cached_property
     def scene(self) -> Scene:
         """What the lanes are drawn from."""
-        stored, now = self.pyramid.bandwidth_bytes_per_s, self.basis.bandwidth_bytes_per_s
-        scale = stored / now if stored and now else 1.0
-        return Scene(self.trace, self.pyramid, self.members, self.floors, scale)
+        stored, now = (
+            (basis.bandwidth_bytes_per_s, basis.peak_flops_per_s, basis.link_bytes_per_s)
+            for basis in (self.pyramid_basis, self.basis)
+        )
+        scales = SAME_FLOORS
+        if stored != now:
+            before = plane_floors(self.trace.work, self.pyramid_basis)
+            scales = floor_scales(self.trace, self.pyramid, self.members, before, self.floors)
+        return Scene(self.trace, self.pyramid, self.members, self.floors, scales)
 
     def planes(self, visible: TimeRange, width: int) -> dict[Plane, Content]:
         """The resource lanes over ``width`` pixel columns; only the last few views are kept."""
