@@ -8,6 +8,7 @@ import click
 from tracescope.cli.check import check_command
 from tracescope.cli.doctor import doctor_command
 from tracescope.cli.events import events_command
+from tracescope.cli.export import export_command
 from tracescope.cli.floor import floor_command
 from tracescope.cli.import_ import import_command
 from tracescope.cli.info import info_command
@@ -37,6 +38,7 @@ COMMANDS: tuple[click.Command, ...] = (
     requests_command,
     check_command,
     render_command,
+    export_command,
     doctor_command,
     window,
 )

@@ -61,8 +61,8 @@ def info_lines(info: dict[str, Any]) -> Iterator[str]:
         rank = "" if device["rank"] is None else f"rank {device['rank']} "
         name = device["name"] or ("host" if device["device"] is None else f"device {device['device']}")
         yield (
-            f"device      {rank}{name}: busy {units.duration(device['busy_ns'])}, idle {units.duration(device['idle_ns'])} "
-            f"of {units.duration(device['span_ns'])}"
+            f"device      {rank}{name}: busy {units.duration(device['busy_ns'])}, "
+            f"idle {units.duration(device['idle_ns'])} of {units.duration(device['span_ns'])}"
         )
     for rank in info["collectives"]["rows"]:
         yield (

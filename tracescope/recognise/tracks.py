@@ -112,7 +112,8 @@ def _describe(raw: RawTrack, place: Place) -> tuple[tuple[object, ...], Track]:
         name = f"stream {raw.tid}" if raw.tid[:1].isdigit() else raw.tid
     else:
         name = raw.thread or f"thread {raw.tid}"
-        name += {Place.ANNOTATION: " · annotations", Place.PYTHON: " · Python"}.get(place, "")
+        suffix = {Place.ANNOTATION: " · annotations", Place.PYTHON: " · Python"}.get(place, "")
+        name = name.removesuffix(suffix) + suffix  # a trace that was exported has it already
     process = raw.process or (f"device {raw.device}" if raw.device >= 0 else f"process {raw.pid}")
     merged = merged_rank(raw)
     rank = raw.rank if merged < 0 else merged

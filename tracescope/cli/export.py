@@ -1,0 +1,66 @@
+"""``tracescope export``: a table as CSV or JSON, or the trace as Chrome trace JSON."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from tracescope.analysis.collectives import collectives_table
+from tracescope.analysis.events import events_table
+from tracescope.analysis.info import info_document
+from tracescope.analysis.layers import layers_table
+from tracescope.analysis.steps import steps_table
+from tracescope.analysis.tables import Table
+from tracescope.cli.sweep import write_csv
+from tracescope.cli.trace_file import file_command
+from tracescope.core.errors import TraceError
+
+if TYPE_CHECKING:
+    from tracescope.load import Opened
+
+TABLES = ("steps", "layers", "events", "collectives")
+
+
+@click.command("export")
+@file_command
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="OUT.{csv,json,trace.json}")
+@click.option("--table", type=click.Choice(TABLES), help="Which table; without it, steps as CSV, and all as JSON.")
+def export_command(opened: "Opened", *, output: Path, table: str | None) -> int:
+    """Tables as CSV or JSON, or, for a name that ends with .trace.json, the trace for Perfetto and other viewers."""
+    from tracescope.io.export import write_chrome
+
+    name = output.name.lower()
+    if name.endswith(".trace.json"):
+        if table is not None:
+            raise TraceError("a .trace.json holds the trace, no table", action="Leave out --table, or write a .csv.")
+        write_chrome(output, opened.trace, opened.basis)
+    elif name.endswith(".csv"):
+        write_csv(output, _table(opened, table or "steps"))
+    elif name.endswith(".json"):
+        chosen = TABLES if table is None else (table,)
+        document = {one: _table(opened, one).document() for one in chosen}
+        write_json(output, document if table else {"info": info_document(opened.trace, opened.basis), **document})
+    else:
+        raise TraceError(f"{output.name}: no format has this ending", action="Use .csv, .json or .trace.json.")
+    click.echo(f"wrote {output}")
+    return 0
+
+
+def _table(opened: "Opened", name: str) -> Table:
+    trace, basis = opened.trace, opened.basis
+    if name == "layers":
+        return layers_table(trace, basis)
+    if name == "events":
+        return events_table(trace, basis)
+    return steps_table(trace, basis) if name == "steps" else collectives_table(trace)
+
+
+def write_json(path: Path, document: object) -> None:
+    """Write one JSON document; TraceError where that fails."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+        part.replace(path)
+    except OSError as error:
+        raise TraceError(f"{path.name}: cannot be written: {error.strerror or error}") from error
