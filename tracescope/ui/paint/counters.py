@@ -70,13 +70,12 @@ def _begin(
     canvas: Canvas, rect: QRectF, document: Document, view: ViewState, title: str, unit: str
 ) -> tuple[QRectF, TimeScale]:
     canvas.begin()
-    canvas.fill(rect, canvas.theme.panel)
-    plot = split(rect).plot
+    parts = split(rect)
+    canvas.fill(parts.gutter, canvas.theme.panel)
+    canvas.fill(parts.right, canvas.theme.panel)
+    plot = parts.plot
     time = time_scale(view.visible, plot)
-    canvas.painter.save()
-    canvas.painter.setClipRect(plot)
     paint_ground(canvas, plot, time, document, view)
-    canvas.painter.restore()
     canvas.text(rect.left() + PAD, rect.top() + 19, title, Style(12, 600, canvas.theme.text))
     if rect.height() > 40:
         canvas.text(rect.left() + PAD, rect.top() + 34, unit, Style(10, 400, canvas.theme.text2))

@@ -26,6 +26,7 @@ from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import COLLAPSED, RAW_ROW, Sizes, TimeScale, split, time_scale
 from tracescope.ui.paint.gutter import paint_figures, paint_names
 from tracescope.ui.paint.hatch import GAP
+from tracescope.ui.paint.pixels import argb, draw_line
 from tracescope.ui.paint.time_axis import tick_step, ticks, time_origin
 from tracescope.ui.rows import Row, content_of, figures, rows_of
 from tracescope.ui.theme import Theme
@@ -103,12 +104,9 @@ def paint_lanes(
     rows = place_rows(document, view, rect, sizes)
     painter.save()
     painter.setClipRect(rect)
-    canvas.fill(parts.plot, theme.panel)
     canvas.fill(parts.right, theme.panel)
     _gutter(canvas, rect, document, rows)
-    painter.setClipRect(parts.plot)
     paint_ground(canvas, parts.plot, time, document, view)
-    painter.setClipRect(rect)
     marks = marks_of(document, view, hover)
     for placed in rows:
         content = content_of(document, placed.row, view.visible, round(parts.plot.width()))
@@ -136,19 +134,31 @@ def marks_of(document: Document, view: ViewState, hover: int) -> Marks:
 
 
 def paint_ground(canvas: Canvas, plot: QRectF, time: TimeScale, document: Document, view: ViewState) -> None:
-    """Bands behind odd layers, grid lines at the ticks, the tint of a dragged range: for lanes and counters alike."""
-    theme = canvas.theme
+    """The panel, bands of odd layers, a dragged range and grid lines at the ticks: for lanes and counters alike.
+
+    All of it is the same at every height, so it is one line of pixels that is spread over the plot.
+    """
+    theme, scale = canvas.theme, canvas.scale
+    area = canvas.snapped(plot)
+    left, width = round(area.left() * scale), max(1, round(area.width() * scale))
+    line = np.full(width, argb(theme.panel), np.uint32)
+
+    def fill(x0: float, x1: float, hex_colour: str) -> None:
+        low = round(x0 * scale) - left
+        line[max(low, 0) : max(round(x1 * scale) - left, low + 1, 0)] = argb(hex_colour)
+
     for span in document.layers_in_sight(view.visible):
         if span.layer % 2:
-            x0, x1 = max(time.x(span.start), plot.left()), min(time.x(span.end), plot.right())
-            canvas.fill(QRectF(x0, plot.top(), x1 - x0, plot.height()), theme.band)
+            fill(max(time.x(span.start), plot.left()), min(time.x(span.end), plot.right()), theme.band)
     if view.selection is not None and view.selection.overlaps(view.visible.start, view.visible.end):
         x0, x1 = max(time.x(view.selection.start), plot.left()), min(time.x(view.selection.end), plot.right())
-        canvas.fill(QRectF(x0, plot.top(), x1 - x0, plot.height()), theme.wedge)
-        canvas.vline(x0, plot.top(), plot.bottom(), theme.accent)
-        canvas.vline(x1, plot.top(), plot.bottom(), theme.accent)
+        fill(x0, x1, theme.wedge)
+        for x in (x0, x1):
+            fill(canvas.snap(x - 0.5), canvas.snap(x - 0.5) + 1, theme.accent)
     for at, _ in ticks(view.visible, plot.width(), time_origin(document, view)):
-        canvas.vline(time.x(at), plot.top(), plot.bottom(), theme.grid)
+        x = canvas.snap(time.x(at) - 0.5)
+        fill(x, x + 1, theme.grid)
+    draw_line(canvas, line, area)
 
 
 def _gutter(canvas: Canvas, rect: QRectF, document: Document, rows: tuple[PlacedRow, ...]) -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QImage
 
 from tracescope.core.columns import I64, Bool
@@ -46,6 +46,15 @@ def draw_pixels(canvas: Canvas, pixels: Pixels, left: float, top: float, *, opaq
     image = QImage(data.data, width, height, width * 4, layout)
     image.setDevicePixelRatio(canvas.scale)
     canvas.painter.drawImage(QPointF(left, top), image)
+
+
+def draw_line(canvas: Canvas, line: NDArray[np.uint32], area: QRectF) -> None:
+    """Spread one line of opaque pixels, uint32[width], over the height of ``area``, which it fills from side to side.
+
+    The edges of ``area`` lie between device pixels.
+    """
+    image = QImage(line.data, len(line), 1, len(line) * 4, QImage.Format.Format_RGB32)
+    canvas.painter.drawImage(area, image)
 
 
 @lru_cache(maxsize=32)

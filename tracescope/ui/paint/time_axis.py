@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
@@ -12,11 +13,14 @@ from tracescope.ui.document import Document, LayerSpan
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style
 from tracescope.ui.paint.geometry import HEADS, PAD, TimeScale, split, time_scale
-from tracescope.ui.paint.hatch import INK
+from tracescope.ui.paint.hatch import INK, hatch_pixels
+from tracescope.ui.paint.pixels import argb, draw_pixels
 from tracescope.ui.theme import Theme
 from tracescope.ui.view_state import ViewState
 
 LAYER_RAIL: Final = 3
+NARROWEST_WORD_PX: Final = 4
+"""No number of a layer fits into less."""
 TICK_PX: Final = 110
 """Labels are about this far apart."""
 _UNITS: Final = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
@@ -86,24 +90,56 @@ def paint_time_axis(
         canvas.text(parts.right.left() + 8, base, "of floor", quiet)
     painter.save()
     painter.setClipRect(parts.plot)
-    for span in document.layers_in_sight(view.visible):
-        _head(canvas, parts.plot, time, span, view, document.has_floor)
+    spans = document.layers_in_sight(view.visible)
+    if spans:
+        _heads(canvas, parts.plot, time, spans, view, document.has_floor)
     _ticks(canvas, parts.plot, time, document, view)
     painter.restore()
     canvas.hline(rect.left(), rect.right(), rect.bottom() - 1, theme.border)
 
 
-def _head(canvas: Canvas, plot: QRectF, time: TimeScale, span: LayerSpan, view: ViewState, has_floor: bool) -> None:
-    theme = canvas.theme
+def _heads(
+    canvas: Canvas, plot: QRectF, time: TimeScale, spans: tuple[LayerSpan, ...], view: ViewState, has_floor: bool
+) -> None:
+    """The grounds, borders and rails of all layers as one image, then the words of those that have room for any."""
+    theme, scale = canvas.theme, canvas.scale
+    left, width = round(plot.left() * scale), max(1, round(plot.width() * scale))
+    ground = np.zeros(width, np.uint32)
+    border = np.zeros(width, bool)
+    solid, above = np.zeros(width, bool), np.full(width, width)
+    for span in spans:
+        x0, x1 = time.x(span.start), time.x(span.end)
+        low, high = max(round(x0 * scale) - left, 0), max(round(x1 * scale) - left, round(x0 * scale) - left + 1, 0)
+        current = span.layer == view.layer
+        ground[low:high] = argb(theme.selected if current else theme.band if span.layer % 2 else theme.panel)
+        edge = round(round((x0 - 0.5) * scale) + scale) - left
+        border[max(edge - max(1, round(scale)), 0) : max(edge, 0)] = True
+        border[max(edge, 0) : high] = False
+        if has_floor and span.floor_known:
+            floor = round(min(time.x(span.start + span.floor_ns), x1) * scale) - left
+            solid[max(round((x0 + 1) * scale) - left, 0) : max(floor, 0)] = True
+            above[max(floor, 0) : high] = floor
+    rows, rail = round(HEADS * scale), round((HEADS + LAYER_RAIL) * scale)
+    pixels = np.zeros((rail, width), np.uint32)
+    pixels[:rows] = ground
+    hatched = np.flatnonzero(above < width)
+    tile = hatch_pixels(INK, theme, 3, scale)
+    pixels[rows:, hatched] = tile[np.arange(rail - rows) % len(tile)][:, (hatched - above[hatched]) % len(tile)]
+    pixels[rows:, solid] = argb(theme.ink)
+    pixels[:, border] = argb(theme.border)
+    draw_pixels(canvas, pixels, left / scale, canvas.snap(plot.top()))
+    for span in spans:
+        _words_of(canvas, plot, time, span, view, has_floor)
+
+
+def _words_of(canvas: Canvas, plot: QRectF, time: TimeScale, span: LayerSpan, view: ViewState, has_floor: bool) -> None:
     x0, x1 = time.x(span.start), time.x(span.end)
-    current = span.layer == view.layer
-    ground = theme.selected if current else theme.band if span.layer % 2 else theme.panel
-    canvas.fill(QRectF(x0, plot.top(), x1 - x0, HEADS), ground)
-    canvas.vline(x0, plot.top(), plot.top() + HEADS + LAYER_RAIL, theme.border)
     left = max(x0, plot.left()) + 5
     room = min(x1, plot.right()) - left - 4
-    name = Style(10, 700 if current else 600, theme.text)
-    figure = Style(10, 400, theme.text2)
+    if room < NARROWEST_WORD_PX:
+        return
+    name = Style(10, 700 if span.layer == view.layer else 600, canvas.theme.text)
+    figure = Style(10, 400, canvas.theme.text2)
     base = plot.top() + 11
     words = [(f"layer {span.layer}", name), (f"{units.micros(span.duration_ns)} µs", figure)]
     if has_floor and span.floor_known:
@@ -116,12 +152,6 @@ def _head(canvas: Canvas, plot: QRectF, time: TimeScale, span: LayerSpan, view: 
             break
         canvas.text(left, base, text, style)
         left, room = left + width + 8, room - width - 8
-    if has_floor and span.floor_known:
-        floor_x = min(time.x(span.start + span.floor_ns), x1)
-        rail = plot.top() + HEADS
-        canvas.fill(QRectF(x0 + 1, rail, floor_x - x0 - 1, LAYER_RAIL), theme.ink)
-        if x1 > floor_x:
-            canvas.hatch(QRectF(floor_x, rail, x1 - floor_x, LAYER_RAIL), INK, 3)
 
 
 def _ticks(canvas: Canvas, plot: QRectF, time: TimeScale, document: Document, view: ViewState) -> None:
