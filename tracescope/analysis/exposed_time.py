@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracescope.core.category import TrackKind
+from tracescope.analysis.work_sums import grouped
 from tracescope.core.columns import I64
+from tracescope.core.ownership import owned_pieces
 from tracescope.core.trace import Trace
 
 
@@ -86,11 +87,11 @@ def exposed_ns(trace: Trace, rows: StepRows) -> I64:
     Device streams: an instant belongs to the earliest-started event then running. Host threads (a trace without a
     device): the innermost operator of each thread, then the earliest-started among the threads.
     """
-    if not len(rows):
-        return np.empty(0, np.int64)
-    if _nested(trace):
-        return _innermost_first(trace, rows)
-    return np.maximum(0, rows.end - np.maximum(rows.start, _earlier_end(rows)))
+    lane = trace.event_lane[rows.ids] if trace.nested else None
+    none = np.zeros(len(rows), np.uint16)
+    depth, track = (none, none) if lane is None else (trace.lanes.depth[lane], trace.lanes.track[lane])
+    begin, stop, row = owned_pieces(rows.start, rows.end, depth, track)
+    return grouped(row, len(rows))(stop - begin)
 
 
 def idle_ns(rows: StepRows) -> I64:
@@ -136,12 +137,6 @@ def union_of(start: I64, end: I64) -> int:
     return int(np.maximum(0, end - np.maximum(start, covered_until)).sum())
 
 
-def _nested(trace: Trace) -> bool:
-    """Whether the device events are host operators, which nest, rather than kernels."""
-    kinds = {trace.tracks[t].kind for t in np.unique(trace.lanes.track[trace.on_device]).tolist()}
-    return kinds == {TrackKind.HOST_THREAD}
-
-
 def _ranges(first: I64, length: I64) -> I64:
     """``concatenate([arange(f, f + n) for f, n in zip(first, length)])`` without the loop."""
     total = int(length.sum())
@@ -172,34 +167,3 @@ def _order(trace: Trace, ids: I64, start: I64) -> I64 | None:
         by_source = np.lexsort((tied, events.end[tied], events.start[tied], start[where]))
         order[where] = order[where[by_source]]
     return order
-
-
-def _earlier_end(rows: StepRows) -> I64:
-    """The last end among the earlier events of the same step, or the start of its window."""
-    running = np.maximum.accumulate(rows.end)
-    earlier = np.append(rows.origin[:1], running[:-1])
-    until: I64 = np.maximum(earlier, rows.per_row(rows.origin))
-    return until
-
-
-def _innermost_first(trace: Trace, rows: StepRows) -> I64:
-    """Exposed time of nested operators: who runs between one start or end of anything and the next."""
-    cuts, cell = np.unique(np.concatenate([rows.start, rows.end]), return_inverse=True)
-    first, cells = cell[: len(rows)], cell[len(rows) :] - cell[: len(rows)]
-    nobody = len(rows)
-    owner = np.full(len(cuts), nobody)
-    lane_of_row = trace.event_lane[rows.ids]
-    by_lane = np.argsort(lane_of_row, kind="stable")
-    lanes, at = np.unique(lane_of_row[by_lane], return_index=True)
-    members = np.split(by_lane, at[1:])
-    track = trace.lanes.track[lanes]
-    for t in np.unique(track).tolist():
-        innermost = np.full(len(cuts), nobody)
-        for lane in np.flatnonzero(track == t).tolist():  # by depth: a deeper event paints over its container
-            row = members[lane]
-            innermost[_ranges(first[row], cells[row])] = np.repeat(row, cells[row])
-        np.minimum(owner, innermost, out=owner)  # rows are in order of start
-    exposed = np.zeros(nobody + 1, np.int64)
-    np.add.at(exposed, owner, np.diff(cuts, append=cuts[-1:]))
-    shares: I64 = exposed[:nobody]
-    return shares

@@ -8,7 +8,7 @@ from tracescope.analysis.collectives import collectives_table
 from tracescope.analysis.exposed_time import union_of
 from tracescope.analysis.work_sums import grouped, work_sums
 from tracescope.analysis.workload import machine_of
-from tracescope.core.category import Category, TrackKind
+from tracescope.core.category import Category
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.report import ImportReport
@@ -21,8 +21,7 @@ UNCLASSIFIED_SHARE = 0.005
 def device_events(trace: Trace) -> I64:
     """Ids of every event that counts as the device's, int64; of a CPU run, the operators inside its steps."""
     on_device = trace.on_device[trace.event_lane]
-    kinds = {trace.tracks[t].kind for t in np.unique(trace.lanes.track[trace.on_device]).tolist()}
-    if kinds <= {TrackKind.HOST_THREAD}:
+    if trace.nested:
         on_device = on_device & (trace.events.step >= 0)
     return np.flatnonzero(on_device)
 

@@ -332,6 +332,12 @@ class Trace:
         return device if device.any() else np.equal(kinds, TrackKind.HOST_THREAD)
 
     @cached_property
+    def nested(self) -> bool:
+        """Whether the device lanes are host threads, whose operators contain each other, rather than kernels."""
+        kinds = {self.tracks[t].kind for t in np.unique(self.lanes.track[self.on_device]).tolist()}
+        return kinds == {TrackKind.HOST_THREAD}
+
+    @cached_property
     def step_runs(self) -> tuple[I64, I64, I64]:
         """Device events as runs of one lane and one step: (low, high) rows sorted by step, and an offset per step."""
         n = len(self.events)

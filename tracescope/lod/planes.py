@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracescope.core.category import KIND_OF_CATEGORY, KINDS, MUTED_CATEGORIES, Category, TrackKind
+from tracescope.core.category import KIND_OF_CATEGORY, KINDS, MUTED_CATEGORIES, Category
 from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.floors import work_floor_ns
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import Trace, WorkTable
+from tracescope.core.trace import WorkTable
 
 F64 = NDArray[np.float64]
 
@@ -114,46 +114,3 @@ class PlaneMembers:
         bits = roles.astype(np.int64) | (1 << category.astype(np.int64))
         inside: Bool = self.by_work[plane][work] | ((bits & self.by_role[plane]) != 0)
         return inside
-
-
-def nests(trace: Trace) -> bool:
-    """Whether the trace's device lanes are host threads, whose operators contain each other."""
-    kinds = {trace.tracks[t].kind for t in np.unique(trace.lanes.track[trace.on_device]).tolist()}
-    return kinds == {TrackKind.HOST_THREAD}
-
-
-def path_segments(start: I64, end: I64, depth: NDArray[np.integer], track: NDArray[np.integer]) -> tuple[I64, I64, I64]:
-    """Who owns each instant, of events in (start, end) order: (start, end, row) of the pieces in time order.
-
-    ``depth`` all 0: an instant belongs to the earliest-started event then running. Otherwise to the innermost event
-    of each ``track``, then to the earliest-started among the tracks.
-    """
-    if not len(start):
-        empty = np.empty(0, np.int64)
-        return empty, empty, empty
-    if not depth.any():
-        running = np.maximum.accumulate(end)
-        begin = start.copy()
-        begin[1:] = np.maximum(start[1:], running[:-1])
-        rows = np.flatnonzero((end > begin) | (end == start))
-        return np.minimum(begin, end)[rows], end[rows], rows
-    return _innermost(start, end, depth, track)
-
-
-def _innermost(start: I64, end: I64, depth: NDArray[np.integer], track: NDArray[np.integer]) -> tuple[I64, I64, I64]:
-    cuts = np.unique(np.concatenate([start, end]))
-    nobody = len(start)
-    owner = np.full(len(cuts), nobody)
-    for t in np.unique(track).tolist():
-        innermost = np.full(len(cuts), nobody)
-        of_track = track == t
-        for level in np.unique(depth[of_track]).tolist():
-            row = np.flatnonzero(of_track & (depth == level))
-            at = np.searchsorted(start[row], cuts, side="right") - 1
-            covering = (at >= 0) & (end[row][at] > cuts)
-            innermost[covering] = row[at[covering]]
-        owner = np.minimum(owner, innermost)
-    first = np.flatnonzero(np.diff(owner, prepend=-1))
-    stop = np.append(first[1:], len(cuts) - 1)
-    owned = owner[first] < nobody
-    return cuts[first[owned]], cuts[stop[owned]], owner[first[owned]]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tracescope.core.category import KINDS, TrackKind
 from tracescope.core.columns import I64, U8, U32
 from tracescope.core.hardware import Basis
+from tracescope.core.ownership import owned_pieces
 from tracescope.core.trace import Trace
 from tracescope.lod.busy import busy_per_bin
 from tracescope.lod.planes import (
@@ -20,8 +21,6 @@ from tracescope.lod.planes import (
     Plane,
     PlaneFloors,
     PlaneMembers,
-    nests,
-    path_segments,
     plane_floors,
 )
 
@@ -286,8 +285,8 @@ def _plane_rows(trace: Trace, floors: PlaneFloors, made: _Made) -> Iterator[_Row
     for plane in PLANES:
         if plane is Plane.PATH:
             lane = trace.event_lane[device]
-            depth = trace.lanes.depth[lane] if nests(trace) else np.zeros(len(device), np.uint16)
-            begin, stop, row = path_segments(start, end, depth, trace.lanes.track[lane])
+            depth = trace.lanes.depth[lane] if trace.nested else np.zeros(len(device), np.uint16)
+            begin, stop, row = owned_pieces(start, end, depth, trace.lanes.track[lane])
         else:
             row = np.flatnonzero(members.contains(plane, work, roles, category))
             if len(row) <= len(device) // SPARSE:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tracescope.analysis.exposed_time import union_of
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS, Category
 from tracescope.core.timerange import TimeRange
 from tracescope.core.units import count, duration, percent
@@ -30,7 +31,7 @@ def inspect_range(document: Document, selected: TimeRange) -> Inspection:
         spent = np.bincount(events.category[first:last], weights=end - start, minlength=len(Category))
         for category in Category:
             total[KIND_OF_CATEGORY[category].letter] += int(spent[category])
-    busy = _union(np.concatenate(pieces, axis=1)) if pieces else 0
+    busy = union_of(*np.concatenate(pieces, axis=1)) if pieces else 0
     rows: list[Row] = [
         ("events", "on the device, in part or whole", count(inside)),
         ("busy", "anything ran", duration(busy)),
@@ -43,12 +44,3 @@ def inspect_range(document: Document, selected: TimeRange) -> Inspection:
             rows.append((kind.letter, f"{kind.title}, {share} of the range", duration(spent_ns)))
     subtitle = "statistics of the time you dragged over"
     return Inspection("Selected range", subtitle, None, selected.duration, None, tuple(rows))
-
-
-def _union(spans: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> int:
-    """Total length of the union of intervals, given as [starts, ends]."""
-    order = np.argsort(spans[0], kind="stable")
-    start, end = spans[0][order], spans[1][order]
-    reach = np.maximum.accumulate(end)
-    before = np.concatenate([start[:1], reach[:-1]])
-    return int(np.maximum(reach - np.maximum(start, before), 0).sum())
