@@ -1,13 +1,16 @@
 """``tracescope [FILE…]`` opens the window; a first word that is a command is that command."""
 
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from tracescope.cli.app import COMMANDS, routed
+from tracescope.cli.app import COMMANDS, routed, run, tracescope
 
 
-@pytest.mark.parametrize("command", [c.name for c in COMMANDS])
+@pytest.mark.parametrize("command", list(COMMANDS))
 def test_a_command_stays_a_command(command: str) -> None:
     assert routed([command, "x.json"]) == [command, "x.json"]
 
@@ -26,3 +29,30 @@ def test_a_mistyped_command_is_not_a_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_help_is_the_groups() -> None:
     assert routed(["--help"]) == ["--help"]
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_is_where_the_table_says(command: str) -> None:
+    found = tracescope.get_command(click.Context(tracescope), command)
+    assert found is not None
+    assert found.name == command
+    assert found.help
+
+
+def test_a_fault_of_our_own_is_two_lines_and_its_own_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("a\nb")
+
+    monkeypatch.setattr(tracescope, "main", lambda *_args, **_options: fail())
+    assert run(["presets"]) == 4
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "internal error at test_window_routing.py" in lines[0]
+
+
+def test_a_reader_that_goes_away_is_no_fault() -> None:
+    command = f"{sys.executable} -m tracescope presets --json | head -c 10"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""

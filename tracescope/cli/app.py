@@ -1,72 +1,82 @@
-"""The ``tracescope`` command: collects the command modules and turns refusals into exit codes."""
+"""The ``tracescope`` command: the table of commands, and how refusals and faults become exit codes."""
 
+import os
+import platform
 import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 import click
 
-from tracescope.cli.check import check_command
-from tracescope.cli.doctor import doctor_command
-from tracescope.cli.events import events_command
-from tracescope.cli.export import export_command
-from tracescope.cli.floor import floor_command
-from tracescope.cli.import_ import import_command
-from tracescope.cli.info import info_command
-from tracescope.cli.layers import layers_command
-from tracescope.cli.presets import presets_command
-from tracescope.cli.render import render_command
-from tracescope.cli.requests import requests_command
-from tracescope.cli.steps import steps_command
-from tracescope.cli.sweep import sweep_command
-from tracescope.cli.synth import synth_command
-from tracescope.cli.window import window
-from tracescope.core.errors import TraceError
+from tracescope import __version__
+from tracescope.core.errors import TraceError, printable
 
-EXIT_REFUSED = 2
-EXIT_INTERRUPTED = 130
+EXIT_REFUSED: Final = 2
+EXIT_INTERNAL: Final = 4
+EXIT_INTERRUPTED: Final = 130
 
-COMMANDS: tuple[click.Command, ...] = (
-    presets_command,
-    floor_command,
-    sweep_command,
-    synth_command,
-    import_command,
-    info_command,
-    steps_command,
-    layers_command,
-    events_command,
-    requests_command,
-    check_command,
-    render_command,
-    export_command,
-    doctor_command,
-    window,
-)
-"""Every subcommand; a new one is one module and one entry here."""
+COMMANDS: Final = {
+    "presets": "presets:presets_command",
+    "floor": "floor:floor_command",
+    "sweep": "sweep:sweep_command",
+    "synth": "synth:synth_command",
+    "import": "import_:import_command",
+    "info": "info:info_command",
+    "steps": "steps:steps_command",
+    "layers": "layers:layers_command",
+    "events": "events:events_command",
+    "requests": "requests:requests_command",
+    "check": "check:check_command",
+    "render": "render:render_command",
+    "export": "export:export_command",
+    "doctor": "doctor:doctor_command",
+    "window": "window:window",
+}
+"""Every subcommand and where it is, as ``module:name`` in this package; a new one is one module and one line here.
+
+Only the module of the command that runs is imported: the window and small commands start without the rest.
+"""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """The commands of the table, imported when they are asked for."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, None where there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name].split(":")
+        command = getattr(import_module(f"tracescope.cli.{module}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tracescope")
 def tracescope() -> None:
-    """See why LLM decoding is as slow as it is."""
+    """See why LLM decoding is as slow as it is. Without a command: open the window with the FILES given."""
 
 
-for command in COMMANDS:
-    tracescope.add_command(command)
-
-
-def routed(arguments: list[str]) -> list[str]:
+def routed(arguments: Sequence[str]) -> list[str]:
     """``tracescope [FILE…]`` opens the window: unless the first word is a command, or looks like a mistyped one."""
     words = [a for a in arguments if not a.startswith("-")]
-    if any(a in ("-h", "--help") for a in arguments):
-        return arguments
+    if any(a in ("-h", "--help", "--version") for a in arguments):
+        return list(arguments)
     if words:
         plain_word = not Path(words[0]).suffix and len(Path(words[0]).parts) == 1
-        if words[0] in tracescope.commands or (plain_word and not Path(words[0]).exists()):
-            return arguments
-    return [window.name or "window", *arguments]
+        if words[0] in COMMANDS or (plain_word and not Path(words[0]).exists()):
+            return list(arguments)
+    return ["window", *arguments]
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; refusals go to stderr as at most three lines."""
     try:
         result = tracescope.main(routed(arguments), prog_name="tracescope", standalone_mode=False)
@@ -81,7 +91,28 @@ def run(arguments: list[str]) -> int:
         return stop.exit_code
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (as in ``| head``); nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as fault:
+        return _internal_error(fault)
     return int(result) if isinstance(result, int) else 0
+
+
+def _internal_error(fault: Exception) -> int:
+    """Say in two lines that this is our mistake, with the place; the whole report only where it was asked for."""
+    frame = traceback.extract_tb(fault.__traceback__)[-1]
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    click.echo(
+        f"tracescope: internal error at {place}: {type(fault).__name__}: {str(fault)[:200]}".replace("\n", " "),
+        err=True,
+    )
+    click.echo("This is a mistake in tracescope. TRACESCOPE_DEBUG=1 prints the report to send with the file.", err=True)
+    if os.environ.get("TRACESCOPE_DEBUG"):
+        click.echo(f"tracescope {__version__}, Python {platform.python_version()}, {platform.platform()}", err=True)
+        click.echo("".join(traceback.format_exception(fault)), err=True)
+    return EXIT_INTERNAL
 
 
 def main() -> None:
