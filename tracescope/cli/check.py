@@ -9,6 +9,7 @@ from tracescope.analysis.findings import ERROR, Finding
 from tracescope.cli.output import emit_json
 from tracescope.cli.trace_file import EXIT_FAILED, file_command
 from tracescope.core.errors import printable
+from tracescope.core.units import plural
 
 if TYPE_CHECKING:
     from tracescope.load import Opened
@@ -30,5 +31,5 @@ def check_command(opened: "Opened", *, as_json: bool) -> int:
         for finding in result.findings:
             click.echo(printable(f"{finding.severity}: {finding.rule} ({finding.count:,}): {finding.text}"))
         errors = sum(f.severity == "error" for f in result.findings)
-        click.echo("nothing impossible found" if result.ok else f"{errors} kind{'s' * (errors != 1)} of error")
+        click.echo("nothing impossible found" if result.ok else f"{plural(errors, 'kind')} of error")
     return 0 if result.ok else EXIT_FAILED

@@ -35,7 +35,7 @@ def sum_line(table: Table) -> str:
     """The sum under the rows, spelled out: gaps and idle time are the steps' time less their floor."""
     s = table.summary
     gaps = sum(table.column("gap_ns").values)
-    steps = f"{s['steps_counted']:,} step{'' if s['steps_counted'] == 1 else 's'}"
+    steps = units.plural(s["steps_counted"], "step")
     if s["floor_ops_ns"] is None:
         return f"{steps}: {units.duration(s['step_ns'])}, idle {units.duration(s['idle_ns'])}; no floor is known"
     return (

@@ -10,6 +10,7 @@ from tracescope.cli.durations import parse_ns
 from tracescope.cli.trace_file import file_command
 from tracescope.core.errors import TraceError
 from tracescope.core.timerange import TimeRange
+from tracescope.ui.view_state import OVERLAY_KEYS
 
 if TYPE_CHECKING:
     from tracescope.load import Opened
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tracescope.ui.view_state import ViewState
 
 _SIZE: Final = re.compile(r"([0-9]{1,6})[x×]([0-9]{1,6})")
-_OVERLAYS: Final = ("floor", "energy", "path")
 
 
 @click.command("render")
@@ -30,7 +30,7 @@ _OVERLAYS: Final = ("floor", "energy", "path")
 @click.option("--size", default="1600x900", show_default=True, metavar="WxH", help="Logical pixels.")
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Pixels of the file per logical pixel, 1-4.")
 @click.option("--theme", type=click.Choice(("light", "dark")), default="light", show_default=True)
-@click.option("--overlays", default=",".join(_OVERLAYS), show_default=True, metavar="LIST", help="What to lay over.")
+@click.option("--overlays", default=",".join(OVERLAY_KEYS), show_default=True, metavar="LIST", help="What to lay over.")
 def render_command(
     opened: "Opened", *, output: Path, kind: str, step: int | None, layer: int | None, span: str | None, size: str,
     scale: float, theme: str, overlays: str,
@@ -69,9 +69,9 @@ def _size(text: str) -> tuple[int, int]:
 
 def _overlays(text: str) -> frozenset[str]:
     chosen = frozenset(word.strip() for word in text.split(",") if word.strip())
-    unknown = sorted(chosen - set(_OVERLAYS))
+    unknown = sorted(chosen - set(OVERLAY_KEYS))
     if unknown:
-        raise TraceError(f"there is no overlay '{unknown[0]}'", action=f"Choose from {', '.join(_OVERLAYS)}.")
+        raise TraceError(f"there is no overlay '{unknown[0]}'", action=f"Choose from {', '.join(OVERLAY_KEYS)}.")
     return chosen
 
 

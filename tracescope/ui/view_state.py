@@ -6,6 +6,7 @@ from typing import Any, Self
 from tracescope.core.timerange import TimeRange
 
 OVERLAY_KEYS = ("path", "floor", "energy")
+"""What can be laid over the lanes, in the window and in a rendered picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,6 @@ class ViewState:
     playhead: int | None = None
     overlays: frozenset[str] = field(default=frozenset({"path", "floor"}))
     selection: TimeRange | None = None
-    mode: str = "lanes"
     first_track: int = 0
     search: str = ""
 
@@ -42,7 +42,7 @@ class ViewState:
         return {
             "visible": _pair(self.visible), "step": self.step, "event": self.event, "layer": self.layer,
             "playhead": self.playhead, "overlays": sorted(self.overlays), "selection": _pair(self.selection),
-            "mode": self.mode, "first_track": self.first_track, "search": self.search,
+            "first_track": self.first_track, "search": self.search,
         }  # fmt: skip
 
     @classmethod
@@ -53,7 +53,7 @@ class ViewState:
             visible=TimeRange(*data["visible"]), step=data["step"], event=data["event"], layer=data["layer"],
             playhead=data["playhead"], overlays=frozenset(data["overlays"]),
             selection=None if selection is None else TimeRange(*selection),
-            mode=data["mode"], first_track=data["first_track"], search=data["search"],
+            first_track=data["first_track"], search=data["search"],
         )  # fmt: skip
 
 

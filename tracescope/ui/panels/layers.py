@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.tables import Table
 from tracescope.core.category import Category
-from tracescope.core.units import MISSING, count, micros, percent, size
+from tracescope.core.units import MISSING, count, micros, percent, plural, size
 from tracescope.ui import moves
 from tracescope.ui.messages import plain_label
 from tracescope.ui.panels.panel import PanelWidget
@@ -93,7 +93,7 @@ class LayersPanel(PanelWidget):
         table = document.remembered("layers_table", step, lambda: layers_table(document.trace, document.basis, step))
         self._table = table
         counted = table.summary["steps_counted"]
-        scope = f"step {step}" if step is not None else f"{counted:,} decode step{'' if counted == 1 else 's'} together"
+        scope = f"step {step}" if step is not None else f"{plural(counted, 'decode step')} together"
         self._summary.setText(f"{len(table):,} rows · {scope} · idle {micros(table.summary['idle_ns'])} µs")
         labels = np.asarray(table.column("category").values)
         self.table.rows.show_rows(layers_columns(table), len(table), lambda i: _CATEGORY_OF_LABEL[str(labels[i])])
