@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracescope.core.columns import I64
+from tracescope.core.columns import I64, Bool
 from tracescope.core.raw import RawTrace
 from tracescope.recognise.tracks import Place, TrackPlan, merged_rank
 
@@ -77,4 +77,16 @@ def enclosing(raw: RawTrace, inner: I64, outer: I64) -> I64:
         candidate = outer[low + np.maximum(at, 0)]
         inside = (at >= 0) & (e.start[inner[mine]] < e.start[candidate] + np.maximum(e.duration[candidate], 1))
         result[mine[inside]] = candidate[inside]
+    return result
+
+
+def outermost(raw: RawTrace, order: I64) -> Bool:
+    """Which of ``order`` (sorted by thread, start, -duration) lie in none of the others; bool."""
+    e = raw.events
+    start, end, track = e.start[order], e.start[order] + e.duration[order], e.track[order].astype(np.int64)
+    result = np.ones(len(order), bool)
+    for t in np.unique(track).tolist():
+        mine = np.flatnonzero(track == t)
+        reach = np.maximum.accumulate(end[mine])
+        result[mine[1:]] = start[mine[1:]] >= reach[:-1]
     return result

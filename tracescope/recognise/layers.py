@@ -1,5 +1,6 @@
 """Layers of a step, read off the order of its units: one KV append or one attention a layer."""
 
+import ast
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import numpy as np
 from tracescope.core.columns import I16, I64
 from tracescope.core.raw import RawTrace
 from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.launches import enclosing
+from tracescope.recognise.launches import enclosing, outermost
 from tracescope.recognise.tracks import Place, TrackPlan
 
 NORMS = (Family.NORM, Family.NORM_PART)
@@ -158,3 +159,49 @@ def module_layers(raw: RawTrace, plan: TrackPlan, rows: I64) -> I16 | None:
     call = enclosing(raw, rows, calls)
     layer = np.where(call >= 0, number[raw.events.name[call]], -1)
     return np.minimum(layer, np.iinfo(np.int16).max).astype(np.int16)
+
+
+_LONGEST_TEXT = 20_000
+
+
+def nvtx_layers(raw: RawTrace, plan: TrackPlan, rows: I64) -> I16 | None:
+    """The layer of each host row by the layer-wise marker around it, -1 outside; None where there are no such markers.
+
+    Inference engines can mark every module with a range whose text is a Python dict with the module's name in it.
+    """
+    number = np.array([_layer_in(name) for name in raw.names] or [-1], np.int64)
+    marks = np.flatnonzero(plan.at(Place.ANNOTATION, Place.HOST) & (number[raw.events.name] >= 0))
+    if not len(marks):
+        return None
+    # A layer's modules nest in it, or stand side by side where only those are marked: the outermost ones are enough.
+    e = raw.events
+    marks = marks[np.lexsort((-e.duration[marks], e.start[marks], e.track[marks]))]
+    outer = marks[outermost(raw, marks)]
+    mark = enclosing(raw, rows, outer)
+    return np.where(mark >= 0, number[e.name[mark]], -1).astype(np.int16)
+
+
+def _layer_in(text: str) -> int:
+    if not text.startswith("{") or "Module" not in text[:200]:
+        return -1
+    return module_layer(module_of(text[:_LONGEST_TEXT]))
+
+
+def module_of(text: str) -> str:
+    """The module that a layer-wise marker names, "" where its text is no such dict.
+
+    The text is data: it is parsed as a literal, and only its beginning is searched where it was cut short.
+    """
+    try:
+        marked = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        found = re.search(r"^\{[\"']Module[\"']\s*:\s*[\"']([\w.]{1,300})[\"']", text)
+        return found[1] if found else ""
+    module = marked.get("Module") if isinstance(marked, dict) else None
+    return module if isinstance(module, str) else ""
+
+
+def module_layer(module: str) -> int:
+    """The layer in a module's name (``model.layers.3.self_attn``), -1 where it is in none."""
+    found = re.search(r"(?:^|\.)(?:layers|h|blocks?)\.(\d{1,4})(?:\.|$)", module)
+    return int(found[1]) if found else -1

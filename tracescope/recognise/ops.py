@@ -1,6 +1,6 @@
 """Op names by position: which GEMM is qkv, o, gate_up, down or lm_head, and which event of an op is its main one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -9,6 +9,7 @@ from tracescope.core.category import Category, Op
 from tracescope.core.columns import I16, U8, U16, Bool
 from tracescope.recognise.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
 from tracescope.recognise.layers import Span, find_layers
+from tracescope.recognise.repeats import period_layers
 
 
 class Section(IntEnum):
@@ -35,10 +36,15 @@ class Pattern:
     ordinal: U8
     main: Bool
     layers: int
+    by_period: bool = False
+    """Whether the layers are a mere repetition: then no op has a name by its place."""
 
 
-def read_pattern(family: U8, hint: I16 | None = None) -> Pattern:
-    """Layers and op names of one step from the families of its units in order; ``hint`` gives known layers."""
+def read_pattern(family: U8, hint: I16 | None = None, *, repeats: bool = False) -> Pattern:
+    """Layers and op names of one step from the families of its units in order; ``hint`` gives known layers.
+
+    ``repeats``: where nothing else tells layers, look for a stretch that repeats.
+    """
     given = family.tolist()
     sequence: list[int] = [Family.NORM if f == Family.NORM_OPENING else f for f in given]
     reader = _Reader(sequence, given)
@@ -57,7 +63,11 @@ def read_pattern(family: U8, hint: I16 | None = None) -> Pattern:
         reader.read_layer(span)
     if spans:
         reader.read_tail(last)
-    return reader.pattern(len(spans))
+        return reader.pattern(len(spans))
+    layers = period_layers(sequence) if repeats else []
+    for layer, (low, high) in enumerate(layers):
+        reader.layer[low:high] = [layer] * (high - low)
+    return replace(reader.pattern(len(layers)), by_period=bool(layers))
 
 
 def _hinted(sequence: list[int], hint: I16) -> list[Span]:

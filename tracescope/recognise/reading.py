@@ -26,8 +26,13 @@ class Reading:
     inferred: tuple[Inference, ...]
 
 
-def read_units(units: Units, step: I32, steps: int, hint: I16 | None) -> Reading:
-    """The reading of all units. ``hint`` gives the layer of each unit where module calls tell it."""
+def read_units(
+    units: Units, step: I32, steps: int, hint: I16 | None, *, generates: Bool | None = None, hinted_by: str = ""
+) -> Reading:
+    """The reading of all units. ``hint`` gives the layer of each unit where ``hinted_by`` (module calls) tells it.
+
+    ``generates``: the steps known to run a whole model, bool[steps]; in them layers may be found by repetition alone.
+    """
     n = len(units.row)
     op_of = np.array([OP_OF_FAMILY[f] for f in Family], np.uint16)
     category_of = np.array([CATEGORY_OF_FAMILY[f] for f in Family], np.uint8)
@@ -38,19 +43,22 @@ def read_units(units: Units, step: I32, steps: int, hint: I16 | None) -> Reading
     layers = np.zeros(steps, np.int64)
     order = np.argsort(step, kind="stable")
     bounds = np.searchsorted(step[order], np.arange(steps + 1))
-    known: dict[tuple[bytes, bytes], Pattern] = {}
+    known: dict[tuple[bytes, bytes, bool], Pattern] = {}
+    by_period = 0
     for k in range(steps):
         mine = order[bounds[k] : bounds[k + 1]]
         family = units.family[mine]
         own_hint = hint[mine] if hint is not None and (hint[mine] >= 0).any() else None
-        key = (family.tobytes(), own_hint.tobytes() if own_hint is not None else b"")
+        repeats = generates is not None and bool(generates[k])
+        key = (family.tobytes(), own_hint.tobytes() if own_hint is not None else b"", repeats)
         if key not in known:
-            known[key] = read_pattern(family, own_hint)
+            known[key] = read_pattern(family, own_hint, repeats=repeats)
         pattern = known[key]
+        by_period += pattern.by_period
         layer[mine], op[mine], category[mine] = pattern.layer, pattern.op, pattern.category
         section[mine], ordinal[mine], main[mine] = pattern.section, pattern.ordinal, pattern.main
         layers[k] = pattern.layers
-    notes = _notes(layers, units, hint is not None)
+    notes = _notes(layers, units, (hinted_by or "module calls") if hint is not None else "", by_period)
     return Reading(layer, op, category, section, ordinal, main, layers, notes)
 
 
@@ -59,13 +67,15 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def _notes(layers: I64, units: Units, hinted: bool) -> tuple[Inference, ...]:
+def _notes(layers: I64, units: Units, hinted_by: str, by_period: int) -> tuple[Inference, ...]:
     counts = Counter(layers[layers > 0].tolist())
     if not counts:
         return ()
     text = ", ".join(f"{count} layers in {plural(times, 'step')}" for count, times in counts.most_common(3))
-    if hinted:
-        rule, confidence = "layers by module calls", 0.99
+    if hinted_by:
+        rule, confidence = f"layers by {hinted_by}", 0.99
+    elif by_period == sum(counts.values()):
+        return (Inference(text, "layers by period", 0.5),)
     elif (units.family == Family.APPEND).any():
         rule, confidence = "layers by KV append", 0.95
     else:

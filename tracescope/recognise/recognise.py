@@ -14,6 +14,7 @@ from tracescope.core.model import ModelSpec
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import ImportReport, Inference
 from tracescope.core.trace import Dependencies, Device, EventTable, StepTable, Trace, TraceMeta
+from tracescope.recognise.alternation import attention_alternates
 from tracescope.recognise.capture import join_captures, read_captures, with_details
 from tracescope.recognise.counters import counter_tracks
 from tracescope.recognise.dependencies import find_dependencies
@@ -21,7 +22,7 @@ from tracescope.recognise.facts import Seen, describe_steps, look_at_steps
 from tracescope.recognise.fused import dominant_categories
 from tracescope.recognise.kernel_rules import MODEL_PARTS, Family, Rule
 from tracescope.recognise.launches import Launches, enclosing, find_launches
-from tracescope.recognise.layers import module_layers
+from tracescope.recognise.layers import module_layers, nvtx_layers
 from tracescope.recognise.model_work import ModelWork
 from tracescope.recognise.reading import Reading, plural, read_units
 from tracescope.recognise.shapes import ShapeKind
@@ -77,9 +78,13 @@ def recognise(
     steps = _place_steps(raw, units, found, steps_of_units(raw, launches, units, found))
     seen = look_at_steps(units, steps.of_unit, len(steps.windows))
     facts, said = describe_steps([w.marker for w in steps.windows], seen, context)
+    hinted_by = "module calls of the capture" if hint is not None else "module calls"
     if hint is None:
         hint = module_layers(raw, plan, host_row)
-    reading = read_units(units, steps.of_unit, len(steps.windows), hint)
+    if hint is None:
+        hint, hinted_by = nvtx_layers(raw, plan, host_row), "markers of modules"
+    generates = np.array([f.kind is not StepKind.OTHER for f in facts], bool)
+    reading = read_units(units, steps.of_unit, len(steps.windows), hint, generates=generates, hinted_by=hinted_by)
     claims = _claims(units, reading, steps.of_unit)
     counted = count_work(claims, units.shapes, facts, ModelWork(model) if model else None)
     own = np.arange(len(units.row))
@@ -102,6 +107,7 @@ def recognise(
         base=base,
     )
     inferred = [*notes, *found.inferred, *steps.inferred, *said, *reading.inferred]
+    inferred += attention_alternates(raw, units, reading, steps.of_unit)
     inferred += [*_graph_notes(raw, launches, units, steps), *_model_notes(model, reading, units, steps)]
     report = ImportReport(
         seen=raw.seen,

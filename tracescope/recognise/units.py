@@ -13,7 +13,7 @@ from tracescope.core.columns import I32, I64, U8, U16, Bool
 from tracescope.core.raw import RawTrace
 from tracescope.recognise.collectives import read_collective
 from tracescope.recognise.kernel_rules import KERNEL_RULES, OPERATOR_RULES, Family, Rule, classify
-from tracescope.recognise.launches import Launches, enclosing
+from tracescope.recognise.launches import Launches, enclosing, outermost
 from tracescope.recognise.shapes import GEMM_LEAVES, OpShape, ShapeKind, is_attention, is_shaped, read_shape
 from tracescope.recognise.tracks import Place, TrackPlan
 
@@ -157,22 +157,10 @@ def _levels(raw: RawTrace, rows: I64) -> list[I64]:
     order = rows[np.lexsort((-e.duration[rows], e.start[rows], e.track[rows]))]
     levels: list[I64] = []
     while len(order):
-        outer = _outermost(raw, order)
+        outer = outermost(raw, order)
         levels.append(order[outer])
         order = order[~outer]
     return levels
-
-
-def _outermost(raw: RawTrace, order: I64) -> Bool:
-    """Which of ``order`` (sorted by thread, start, -duration) lie in none of the others; bool."""
-    e = raw.events
-    start, end, track = e.start[order], e.start[order] + e.duration[order], e.track[order].astype(np.int64)
-    result = np.ones(len(order), bool)
-    for t in np.unique(track).tolist():
-        mine = np.flatnonzero(track == t)
-        reach = np.maximum.accumulate(end[mine])
-        result[mine[1:]] = start[mine[1:]] >= reach[:-1]
-    return result
 
 
 def operator_units(raw: RawTrace, plan: TrackPlan, rules: tuple[Rule, ...] = ()) -> Units:
@@ -193,7 +181,7 @@ def operator_units(raw: RawTrace, plan: TrackPlan, rules: tuple[Rule, ...] = ())
     family[(kind != ShapeKind.APPEND) & (family == Family.APPEND)] = Family.ELEMENTWISE
     known = np.flatnonzero(family != Family.NONE)
     root = np.zeros(len(rows), bool)
-    root[known[_outermost(raw, rows[known])]] = True
+    root[known[outermost(raw, rows[known])]] = True
     owner = np.cumsum(root) - 1
     roots = np.flatnonzero(root)
     inside = ~root & (owner >= 0)
@@ -233,7 +221,7 @@ def unclassified_ns(raw: RawTrace, units: Units, counted: Bool) -> int:
     if units.on_device or not len(unknown):
         return int(e.duration[unknown].sum())
     unknown = unknown[np.lexsort((-e.duration[unknown], e.start[unknown], e.track[unknown]))]
-    outer = unknown[_outermost(raw, unknown)]
+    outer = unknown[outermost(raw, unknown)]
     known = units.row[units.family != Family.NONE]
     inside = known[enclosing(raw, known, outer) >= 0]
     return int(e.duration[outer].sum() - e.duration[inside].sum())
