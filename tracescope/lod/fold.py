@@ -12,7 +12,6 @@ from tracescope.core.columns import I64, U8, U32, Bool
 from tracescope.core.ownership import owned_pieces
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Trace
-from tracescope.lod.busy import busy_before
 from tracescope.lod.planes import (
     KIND_INDEX,
     MUTED,
@@ -266,21 +265,52 @@ def columns_of(bars: Bars, visible: TimeRange, width: int) -> Columns:
     """Shares per pixel column, exact from the events themselves. Overlaps count once, for the earlier event."""
     edges = column_edges(visible, width)
     time = np.maximum(np.diff(edges), 1)
+    begin, duration = _apart(bars)
+    kinds = np.flatnonzero(np.bincount(bars.kind)).tolist()
+    parts = [duration if len(kinds) == 1 else np.where(bars.kind == kind, duration, 0) for kind in kinds]
+    unknown = not bars.known.all()
+    hidden = [np.where(bars.known, 0, duration)] if unknown else []
+    covered = _covered_shares(begin, [*parts, np.minimum(bars.floor, duration), *hidden], edges, time)
+    share = np.zeros((_KINDS, width), np.float32)
+    share[kinds] = covered[: len(kinds)]
+    empty = np.flatnonzero(bars.end == bars.start)
+    if len(empty):
+        at = np.searchsorted(edges, bars.start[empty], side="right") - 1
+        at = np.minimum(np.maximum(at, 0), width - 1)
+        share[bars.kind[empty], at] = np.maximum(share[bars.kind[empty], at], 1 / 255)
+    return Columns(share, covered[len(kinds)], covered[-1] if unknown else np.zeros(width, np.float32))
+
+
+def floor_share(bars: Bars, visible: TimeRange, width: int) -> F32:
+    """The floor of :func:`columns_of` alone, float32[width]."""
+    edges = column_edges(visible, width)
+    begin, duration = _apart(bars)
+    time = np.maximum(np.diff(edges), 1)
+    floor: F32 = _covered_shares(begin, [np.minimum(bars.floor, duration)], edges, time)[0]
+    return floor
+
+
+def _apart(bars: Bars) -> tuple[I64, I64]:
+    """Start and duration of what each event owns, the earlier-started event keeping what two share."""
     begin = bars.start.copy()
     stop = np.maximum.accumulate(bars.end) if len(bars) else bars.end
     begin[1:] = np.maximum(begin[1:], stop[:-1])
-    duration = np.maximum(0, stop - begin)
-    share = np.zeros((_KINDS, width), np.float32)
-    for kind in np.unique(bars.kind).tolist():
-        own = bars.kind == kind
-        share[kind] = np.diff(busy_before(begin[own], duration[own], edges)) / time
-    floor = np.diff(busy_before(begin, np.minimum(bars.floor, duration), edges)) / time
-    empty = np.flatnonzero(bars.end == bars.start)
-    at = np.clip(np.searchsorted(edges, bars.start[empty], side="right") - 1, 0, width - 1)
-    share[bars.kind[empty], at] = np.maximum(share[bars.kind[empty], at], 1 / 255)
-    hidden = np.where(bars.known, 0, duration)
-    unknown = np.diff(busy_before(begin, hidden, edges)) / time if hidden.any() else np.zeros(width)
-    return Columns(share, floor.astype(np.float32), unknown.astype(np.float32))
+    return begin, np.maximum(0, stop - begin)
+
+
+def _covered_shares(begin: I64, durations: list[I64], edges: I64, time: I64) -> F32:
+    """How much of each column spans from ``begin`` (sorted) cover, for several lengths at once, float32[n, width]."""
+    if not len(begin):
+        return np.zeros((len(durations), len(edges) - 1), np.float32)
+    last = np.searchsorted(begin, edges, side="right") - 1
+    row, first = np.maximum(last, 0), int(np.searchsorted(last, 0))
+    since = edges - begin[row]
+    shares = np.empty((len(durations), len(edges) - 1), np.float32)
+    for n, duration in enumerate(durations):
+        before = (np.cumsum(duration) - duration)[row] + np.minimum(since, duration[row])
+        before[:first] = 0
+        shares[n] = np.diff(before) / time
+    return shares
 
 
 def columns_from(
@@ -308,7 +338,8 @@ def columns_from(
         nothing = np.zeros(width, np.float32)
         return Columns(np.zeros((_KINDS, width), np.float32), nothing, nothing)
     origin = pyramid.origin + (low << shift)
-    edges = ((column_edges(visible, width) - origin) / float(1 << shift)).clip(0, high - low)
+    edges = (column_edges(visible, width) - origin) / float(1 << shift)
+    edges = np.minimum(np.maximum(edges, 0), high - low)
     in_bins = 255.0 * per_px / (1 << shift)
     sums = _pooled(_channels(bins[low:high]), edges) / in_bins
     share = sums[:_KINDS]

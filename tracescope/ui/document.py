@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracescope.analysis.breakdown import StepBreakdown, break_down
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
@@ -18,7 +19,7 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import UNKNOWN, Trace
-from tracescope.lod.fold import Columns, Content, Scene, columns_of, lane_in_sight, planes_in_sight
+from tracescope.lod.fold import Columns, Content, Scene, floor_share, lane_in_sight, planes_in_sight
 from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.lod.rescale import SAME_FLOORS, floor_scales
@@ -26,6 +27,7 @@ from tracescope.models import make_basis
 from tracescope.ui.view_state import ViewState
 
 Result = TypeVar("Result")
+F64 = NDArray[np.float64]
 
 _VIEWS_KEPT: Final = 64
 _PICTURES_KEPT: Final = 12
@@ -166,14 +168,16 @@ class Document:
         """The resource lanes over ``width`` pixel columns; only the last few views are kept."""
         return self._recent(("planes", visible, width), lambda: planes_in_sight(self.scene, visible, width))
 
-    def plane_columns(self, plane: Plane, visible: TimeRange, width: int) -> Columns:
-        """A plane as shares per pixel column, whether or not its events could be drawn one by one."""
+    def plane_floor(self, plane: Plane, visible: TimeRange, width: int) -> F64:
+        """The floor time of a plane as a share of each pixel column, float64[width]: its bytes over the roof."""
 
-        def make() -> Columns:
+        def make() -> F64:
             content = self.planes(visible, width)[plane]
-            return content if isinstance(content, Columns) else columns_of(content, visible, width)
+            if isinstance(content, Columns):
+                return content.floor.astype(np.float64)
+            return floor_share(content, visible, width).astype(np.float64)
 
-        return self._recent(("columns", plane, visible, width), make)
+        return self._recent(("floor", plane, visible, width), make)
 
     def lane(self, lane: int, visible: TimeRange, width: int) -> Content:
         """One lane of the trace over ``width`` pixel columns."""

@@ -37,6 +37,11 @@ class Canvas:
     theme: Theme
     scale: float
 
+    @property
+    def line(self) -> int:
+        """Device pixels of a line of 1 px."""
+        return max(1, round(self.scale))
+
     def begin(self) -> None:
         """Rectangles without antialiasing, no pen; texts are always smooth."""
         self.painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)

@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPolygonF
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
 
 from tracescope.core import units
 from tracescope.core.hardware import Basis
@@ -20,8 +20,8 @@ from tracescope.ui.paint.folded import paint_stack
 from tracescope.ui.paint.geometry import PAD, TimeScale, split, time_scale
 from tracescope.ui.paint.hatch import ROOF, STATIC
 from tracescope.ui.paint.lanes import paint_ground
-from tracescope.ui.paint.pixels import Fill, Hatched
-from tracescope.ui.theme import Theme, colour, mixed
+from tracescope.ui.paint.pixels import Fill, Hatched, Pixels, argb, draw_pixels, hatched_area, last_over
+from tracescope.ui.theme import Theme, mixed
 from tracescope.ui.view_state import ViewState
 
 F64 = NDArray[np.float64]
@@ -104,32 +104,48 @@ def _scale_labels(canvas: Canvas, area: QRectF, top: float) -> None:
 
 def _exact(canvas: Canvas, area: QRectF, bars: Bars, document: Document, time: TimeScale, top: float) -> None:
     """One step of the line per event; events whose bytes are not known leave the line out."""
-    theme = canvas.theme
+    theme, scale = canvas.theme, canvas.scale
     moved = document.trace.work.memory_bytes[document.trace.events.work[bars.event]]
     whole = np.maximum(document.trace.events.duration[bars.event], 1)
     rate = np.where(moved >= 0, moved * 1e9 / whole, -1.0)
-    x0 = np.rint(time.px(bars.start) * canvas.scale) / canvas.scale
-    x1 = np.maximum(np.rint(time.px(bars.end) * canvas.scale) / canvas.scale, x0 + 1 / canvas.scale)
-    y = area.bottom() - np.minimum(np.maximum(rate, 0) / top, 1) * area.height()
-    roof = area.bottom() - (document.basis.bandwidth_bytes_per_s or 0) / top * area.height()
-    canvas.hatch(QRectF(area.left(), roof, area.width(), area.bottom() - roof), ROOF, 5)
-    line: list[QPointF] = [QPointF(area.left(), area.bottom())]
-    for i in range(len(bars)):
-        left, right, level = float(x0[i]), float(x1[i]), float(y[i])
-        if rate[i] < 0:
-            canvas.fill(QRectF(left, roof, right - left, area.bottom() - roof), theme.panel)
-            level = area.bottom()
-        elif level < area.bottom():
-            fill = mixed(theme.kinds[LETTERS[bars.kind[i]]].fill, theme.panel, PALE)
-            canvas.fill(QRectF(left, level, right - left, area.bottom() - level), fill)
-        if line[-1].x() < left:
-            line += [QPointF(line[-1].x(), area.bottom()), QPointF(left, area.bottom())]
-        line += [QPointF(left, level), QPointF(right, level)]
-    line.append(QPointF(line[-1].x(), area.bottom()))
-    canvas.painter.setPen(colour(theme.ink))
-    canvas.painter.setBrush(Qt.BrushStyle.NoBrush)
-    canvas.painter.drawPolyline(QPolygonF(line))
-    canvas.begin()
+    left, upper = round(area.left() * scale), round(area.top() * scale)
+    width, height = max(1, round(area.width() * scale)), round(area.bottom() * scale) - upper
+    low = np.rint(time.px(bars.start) * scale).astype(np.int64) - left
+    high = np.maximum(np.rint(time.px(bars.end) * scale).astype(np.int64) - left, low + 1)
+
+    def row(bytes_per_s: NDArray[np.float64]) -> NDArray[np.int64]:
+        y = area.bottom() - np.minimum(np.maximum(bytes_per_s, 0) / top, 1) * area.height()
+        return np.rint(y * scale).astype(np.int64) - upper
+
+    owner = last_over(low, high, width)
+    running = np.flatnonzero(owner >= 0)
+    level = np.full(width, height)
+    level[running] = row(rate)[owner[running]]
+    roof = int(row(np.array([document.basis.bandwidth_bytes_per_s or 0.0]))[0])
+    pixels = np.zeros((height + canvas.line, width), np.uint32)
+    pixels[roof:height] = hatched_area(Hatched(ROOF, 5), theme, scale, height - roof, width)
+    unknown = running[rate[owner[running]] < 0]
+    pixels[roof:height, unknown] = argb(theme.panel)
+    pale = np.array([argb(mixed(theme.kinds[letter].fill, theme.panel, PALE)) for letter in LETTERS], np.uint32)
+    below = np.arange(height)[:, None] >= level[running]
+    pixels[:height, running] = np.where(below, pale[bars.kind[owner[running]]], pixels[:height, running])
+    _trace_line(pixels, level, height, argb(theme.ink), canvas.line)
+    draw_pixels(canvas, pixels, left / scale, upper / scale)
+
+
+def _trace_line(pixels: Pixels, level: NDArray[np.int64], bottom: int, ink: np.uint32, thick: int) -> None:
+    """A line along the ``level`` of each column, with uprights where it changes; it begins and ends at ``bottom``."""
+    columns = np.arange(len(level))
+    for offset in range(thick):
+        pixels[np.minimum(level + offset, len(pixels) - 1), columns] = ink
+    before = np.concatenate([[bottom], level[:-1]])
+    changed = np.flatnonzero(before != level)
+    upper, lower = np.minimum(before, level)[changed], np.maximum(before, level)[changed]
+    rows = np.arange(len(pixels))[:, None]
+    on = (rows >= upper) & (rows <= lower)
+    for offset in range(thick):
+        at = np.minimum(changed + offset, len(level) - 1)
+        pixels[:, at] = np.where(on, ink, pixels[:, at])
 
 
 def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, time: TimeScale, top: float) -> None:
@@ -138,9 +154,7 @@ def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, t
     share = (document.basis.bandwidth_bytes_per_s or 0) / top
     width = round(time.width)
     planes = ((Plane.WEIGHTS, "W"), (Plane.KV_READS, "K"), (Plane.KV_APPENDS, "A"))
-    moved = np.stack(
-        [document.plane_columns(plane, view.visible, width).floor.astype(np.float64) for plane, _ in planes]
-    )
+    moved = np.stack([document.plane_floor(plane, view.visible, width) for plane, _ in planes])
     edges = np.cumsum(moved, axis=0) * share
     fills: list[Fill] = [mixed(theme.kinds[letter].fill, theme.panel, PALE) for _, letter in planes]
     # No line along the levels here: between neighbouring columns it would be a thicket.
@@ -166,7 +180,7 @@ def _value_at_playhead(
         value = moved * 1e9 / max(1, int(document.trace.events.duration[event])) if event >= 0 else 0.0
     else:
         planes = (Plane.WEIGHTS, Plane.KV_READS, Plane.KV_APPENDS)
-        value = sum(float(document.plane_columns(p, view.visible, width).floor[column]) for p in planes) * roof
+        value = sum(float(document.plane_floor(p, view.visible, width)[column]) for p in planes) * roof
     y = area.bottom() - min(value / top, 1) * area.height()
     dot_with_tag(canvas, area, time.x(view.playhead), y, units.rate(value))
 
@@ -192,7 +206,7 @@ def energy_columns(document: Document, view: ViewState, basis: Basis, width: int
     per_byte, per_flop = energy.memory_pj_per_bit[1] * 8e-12, energy.flop_pj[1] * 1e-12
 
     def floor(plane: Plane) -> F64:
-        return document.plane_columns(plane, view.visible, width).floor.astype(np.float64)
+        return document.plane_floor(plane, view.visible, width)
 
     edges = np.linspace(view.visible.start, view.visible.end, width + 1)
     low, high = document.trace.span
