@@ -104,10 +104,8 @@ def _internal_error(fault: Exception) -> int:
     """Say in two lines that this is our mistake, with the place; the whole report only where it was asked for."""
     frame = traceback.extract_tb(fault.__traceback__)[-1]
     place = f"{Path(frame.filename).name}:{frame.lineno}"
-    click.echo(
-        f"tracescope: internal error at {place}: {type(fault).__name__}: {str(fault)[:200]}".replace("\n", " "),
-        err=True,
-    )
+    what = printable(f"{type(fault).__name__}: {str(fault)[:200]}")
+    click.echo(f"tracescope: internal error at {place}: {what}", err=True)
     click.echo("This is a mistake in tracescope. TRACESCOPE_DEBUG=1 prints the report to send with the file.", err=True)
     if os.environ.get("TRACESCOPE_DEBUG"):
         click.echo(f"tracescope {__version__}, Python {platform.python_version()}, {platform.platform()}", err=True)
