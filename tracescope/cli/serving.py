@@ -10,7 +10,7 @@ import numpy as np
 from click.core import ParameterSource
 
 from tracescope.analysis.requests import requests_table
-from tracescope.cli.import_ import EXIT_LOSSES, say_losses
+from tracescope.cli.import_options import EXIT_LOSSES, say_losses
 from tracescope.cli.requests import summary_lines
 from tracescope.core import units
 from tracescope.core.errors import printable
