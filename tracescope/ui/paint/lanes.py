@@ -21,7 +21,7 @@ from tracescope.ui.paint.bar_style import BarStyle, Marks, place
 from tracescope.ui.paint.bars import excess_labels, paint_bars
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline, layer
-from tracescope.ui.paint.dependency import incoming, paint_dependencies
+from tracescope.ui.paint.dependency import end_of, incoming, paint_dependencies
 from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import COLLAPSED, RAW_ROW, Sizes, TimeScale, split, time_scale
 from tracescope.ui.paint.gutter import paint_figures, paint_names
@@ -360,8 +360,17 @@ def nearest_outside(document: Document, view: ViewState, plane: Plane) -> tuple[
         return UNKNOWN, UNKNOWN
     within = document.step_range(view.step)
     trace, members = document.trace, document.members
+    known = document.remembered("nearest", plane, dict[int, tuple[int, int, int, int]])
+    low, high, before, after = known.get(view.step, (0, 0, UNKNOWN, UNKNOWN))
+    if low <= view.visible.start and view.visible.end <= high:
+        return before, after
     before = nearest_in_plane(trace, members, plane, view.visible.start, forward=False, within=within)
     after = nearest_in_plane(trace, members, plane, view.visible.end, forward=True, within=within)
+    # Between the two nothing of the plane runs: any view in there has the same neighbours.
+    low = end_of(document, before) if before >= 0 else within.start
+    high = int(trace.events.start[after]) if after >= 0 else within.end
+    known.clear()
+    known[view.step] = low, high, before, after
     return before, after
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from tracescope.ui.theme import THEMES, Theme
 Pixels = NDArray[np.uint32]
 """Premultiplied 0xAARRGGBB, uint32[height, width] in device pixels; 0 is nothing."""
 Levels = NDArray[np.int16]
+_LINES_AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,13 @@ def draw_line(canvas: Canvas, line: NDArray[np.uint32], area: QRectF) -> None:
 
     The edges of ``area`` lie between device pixels.
     """
-    image = QImage(line.data, len(line), 1, len(line) * 4, QImage.Format.Format_RGB32)
-    canvas.painter.drawImage(area, image)
+    height = round(area.height() * canvas.scale)
+    rows = min(height, _LINES_AT_ONCE)
+    # Copies of a few lines are drawn several times faster than one line is stretched.
+    lines = np.empty((rows, len(line)), np.uint32)
+    lines[:] = line
+    for top in range(0, height, rows):
+        draw_pixels(canvas, lines[: height - top], area.left(), area.top() + top / canvas.scale, opaque=True)
 
 
 @lru_cache(maxsize=32)
