@@ -43,6 +43,7 @@ def small_file(small_document: Document, tmp_path_factory: pytest.TempPathFactor
 def make_window(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., MainWindow]]:
     """``make_window(width, height)``: a shown window whose settings and cache lie in the test's own folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     QCoreApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
     QLocale.setDefault(QLocale.c())
     made: list[MainWindow] = []

@@ -90,10 +90,10 @@ def test_losses_are_said(make_window: MakeWindow, qtbot: QtBot, tmp_path: Path) 
 
 
 def test_missing_files_and_folders_are_refused(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
-    for path, word in ((tmp_path / "gone.json", "does not exist"), (tmp_path, "is a folder")):
+    for path, word in ((tmp_path / "gone.json", "does not exist"), (tmp_path, "no trace is in this folder")):
         window.message_bar.hide()
         window.opener.open(path)
-        qtbot.waitUntil(lambda: window.message_bar.message is not None)
+        qtbot.waitUntil(lambda: window.message_bar.message is not None, timeout=60_000)
         assert word in window.message_bar.message.text
 
 

@@ -57,6 +57,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("quit", "Quit", "File", ("Ctrl+Q",), _N, group="end"),
     Action("copy_table", "Copy selected rows", "Edit", ("Ctrl+C",), _T),
     Action("copy_image", "Copy image", "Edit", ("Ctrl+Shift+C",), _T),
+    Action("classify", "Classify the selected kernel as…", "Edit", ("Ctrl+K",), _T, group="classify"),
     Action("cancel", "Cancel, then clear the selection", "Edit", ("Esc",), _N, group="cancel"),
     Action("zoom_in", "Zoom in", "View", ("W",), _T, _SCAN),
     Action("zoom_out", "Zoom out", "View", ("S",), _T, _SCAN),

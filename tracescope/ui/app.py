@@ -16,14 +16,16 @@ from PySide6.QtWidgets import QApplication
 from tracescope.core.errors import TraceError
 
 if TYPE_CHECKING:
-    from tracescope.ui.opener import Backend
+    from tracescope.ui.opener import Backend, Opener
 
 EXIT_INTERRUPTED = 130
 _HEADLESS = "Without a display, make pictures with: tracescope render FILE -o picture.png"
 
 
-def run_app(files: Sequence[Path], fresh: bool = False) -> int:
-    """Open the window with ``files``; returns the exit code. Raises TraceError where there is no display."""
+def run_app(files: Sequence[Path], fresh: bool = False, *, ranks: bool = False) -> int:
+    """Open the window with ``files``, as one trace where they are ``ranks`` of a run; returns the exit code.
+
+    Raises TraceError where there is no display."""
     check_display()
     # Qt reads numbers by the user's locale where it can; the product writes them in one way everywhere.
     QLocale.setDefault(QLocale.c())
@@ -47,8 +49,15 @@ def run_app(files: Sequence[Path], fresh: bool = False) -> int:
     stop = Interrupts(window.close)
     window.show()
     window.restore()
+
+    def open_files(opener: "Opener") -> None:
+        if files:
+            opener.open_several(files, ranks=ranks)
+        else:
+            opener.warm_up()
+
     # After the first paint: an empty window that answers is better than none while modules or a file are read.
-    QTimer.singleShot(0, lambda: window.opener.open_several(files) if files else window.opener.warm_up())
+    QTimer.singleShot(0, lambda: open_files(window.opener))
     application.exec()
     sys.excepthook = sys.__excepthook__
     window.deleteLater()

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+from tracescope.core.errors import printable
 from tracescope.core.model import Workload
 from tracescope.core.trace import Trace
 from tracescope.io import native
 from tracescope.load import ImportOptions, open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis
+from tracescope.recognise.kernel_rules import Rule
+from tracescope.recognise.user_rules import FAMILIES, append_rule, pattern_for, user_rules_path
 from tracescope.synth.decode import synthesize
 from tracescope.ui.document import Document
 from tracescope.ui.settings import SynthForm
@@ -34,6 +37,24 @@ def synthesize_document(form: SynthForm, title: str) -> Document:
 def save(path: Path, trace: Trace) -> None:
     """Save a trace as a native file. TraceError where that fails."""
     save_trace(path, trace)
+
+
+def rules_path() -> Path | None:
+    """The user's kernel rules, None where there are none yet."""
+    path = user_rules_path()
+    return path if path.exists() else None
+
+
+def families() -> tuple[str, ...]:
+    """What a kernel may be classified as."""
+    return tuple(FAMILIES)
+
+
+def add_rule(name: str, family: str) -> str:
+    """Put kernels like ``name`` into ``family`` in the user's rules; a sentence for it. TraceError on failure."""
+    pattern, path = pattern_for(name), user_rules_path()
+    append_rule(path, Rule(FAMILIES[family], pattern))
+    return f"Kernels like {printable(name[:60])} are {family.replace('_', ' ')} now, by the first rule in {path}."
 
 
 def prepared(document: Document) -> Document:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
 import tracescope
 from tracescope.core.errors import TraceError, printable
@@ -164,6 +164,26 @@ class Commands(QObject):
         """Copy the selected table rows as tab-separated text with units."""
         if not self._surface.copy_rows():
             self._messages.post(Message("No rows are selected.", "Select some in a table below.", warning=False))
+
+    def classify(self) -> None:
+        """Offer what the selected kernel may be; choosing writes a rule and recognises the trace again."""
+        document, view = self._session.document, self._session.view
+        families = self._opener.families()
+        if document is None or view is None or view.event < 0 or not families:
+            text = "Select a kernel first." if families else "Only kernels of an imported trace can be classified."
+            self._messages.post(
+                Message(text, "Click an event, or walk with , and ." if families else "", warning=False)
+            )
+            return
+        name = document.trace.names[int(document.trace.events.name[view.event])]
+        menu = QMenu(self._window)
+        menu.setObjectName("families")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addSection("Classify as")
+        for family in families:
+            choice = menu.addAction(family.replace("_", " "))
+            choice.triggered.connect(lambda _checked=False, family=family: self._opener.classify(name, family))
+        menu.popup(self._window.mapToGlobal(self._window.rect().center()))
 
     def close_trace(self) -> None:
         """Go back to the welcome panel."""

@@ -17,15 +17,26 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("tracescope", appauthor=False)) / "imports"
 
 
-def cached_path(source: Path, options: Sequence[str]) -> Path:
-    """Where the import of ``source`` with ``options`` (command-line words) belongs.
+def cached_path(source: Path, options: Sequence[str], others: Sequence[Path] = ()) -> Path:
+    """Where the import of ``source`` (and ``others`` with it) with ``options`` (command-line words) belongs.
 
-    The name depends on the file's place, size and time of change, the options and the version, so that an entry is
-    used again exactly while it is still right.
+    The name depends on the files' places, sizes and times of change (of all files in a folder), the options with the
+    rules that they name, and the version, so that an entry is used again exactly while it is still right.
     """
-    stat = source.stat()
-    key = "\0".join([str(source.resolve()), str(stat.st_size), str(stat.st_mtime_ns), __version__, *options])
+    files = [text for path in (source, *others) for text in _stamp(path)]
+    rules = [text for option in options if option.endswith(".toml") for text in _stamp(Path(option))]
+    key = "\0".join([*files, *rules, __version__, *options])
     return cache_folder() / f"{hashlib.sha256(key.encode(errors='surrogateescape')).hexdigest()[:32]}.tscope.h5"
+
+
+def _stamp(path: Path) -> list[str]:
+    """What changes when a file does, or any file in a folder."""
+    paths = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    stamps = [str(path.resolve())]
+    for file in paths:
+        stat = file.stat()
+        stamps += [file.name, str(stat.st_size), str(stat.st_mtime_ns)]
+    return stamps
 
 
 def touch(path: Path) -> None:

@@ -25,9 +25,13 @@ class ImportJob(QObject):
     imported = Signal(object)
     failed = Signal(object)
 
-    def __init__(self, source: Path, options: Sequence[str], parent: QObject | None = None) -> None:
+    def __init__(
+        self, source: Path, options: Sequence[str], parent: QObject | None = None, others: Sequence[Path] = ()
+    ) -> None:
         super().__init__(parent)
         self.source = source
+        self.others = tuple(others)
+        """Further ranks of the same run."""
         self.options = tuple(options)
         self._target = cache_folder()
         self.from_cache = False
@@ -39,7 +43,7 @@ class ImportJob(QObject):
     def start(self) -> None:
         """Begin, or emit ``imported`` at once where the cache still holds the result."""
         try:
-            self._target = cached_path(self.source, self.options)
+            self._target = cached_path(self.source, self.options, self.others)
             if self._target.exists():
                 touch(self._target)
                 self.from_cache = True
@@ -57,7 +61,8 @@ class ImportJob(QObject):
         process.finished.connect(self._finish)
         process.errorOccurred.connect(self._not_started)
         self._process = process
-        words = ["-m", "tracescope", "import", str(self.source), "-o", str(self._target), "--progress", "json"]
+        sources = [str(path) for path in (self.source, *self.others)]
+        words = ["-m", "tracescope", "import", *sources, "-o", str(self._target), "--progress", "json"]
         process.start(sys.executable, [*words, *self.options])
 
     def cancel(self) -> None:

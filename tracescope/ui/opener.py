@@ -18,6 +18,7 @@ from tracescope.ui.jobs import Cancelled, Jobs
 from tracescope.ui.messages import Message, Messages
 from tracescope.ui.session import Session
 from tracescope.ui.settings import Recent, SettingsStore, SynthForm
+from tracescope.ui.view_state import ViewState
 
 KIND = "open"
 """The job kind of everything that replaces the document: the latest wins."""
@@ -25,13 +26,17 @@ KIND = "open"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the open document came from. ``model`` and ``hardware`` are the presets given at import, else empty."""
+    """Where the open document came from. ``model`` and ``hardware`` are the presets given at import, else empty.
+
+    ``others`` are further ranks that were merged with ``path``.
+    """
 
     path: Path | None = None
     foreign: bool = False
     model: str = ""
     hardware: str = ""
     title: str = ""
+    others: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,15 @@ class Backend(Protocol):
     def save(self, path: Path, trace: Trace) -> None:
         """Save a trace as a native file."""
 
+    def rules_path(self) -> Path | None:
+        """The user's kernel rules, None where there are none yet."""
+
+    def families(self) -> tuple[str, ...]:
+        """What a kernel may be classified as."""
+
+    def add_rule(self, name: str, family: str) -> str:
+        """Put kernels like ``name`` into ``family`` in the user's rules; the sentence that says so."""
+
 
 class Opener(QObject):
     """Everything that changes which document is open. The old one stays until the new one is whole."""
@@ -98,30 +112,43 @@ class Opener(QObject):
         self.loading: Loading | None = None
         self.origin = Origin()
         self._opening = Origin()
+        self._to_say = ""
+        """A sentence for when the file that is being opened is there."""
+        self._kept: ViewState | None = None
+        """The view to come back to, where the same file is recognised again."""
 
     def warm_up(self) -> None:
         """Load the backend now, so that the first file opens without waiting for it."""
         self._jobs.start("warm up", lambda _cancelled: self._backend(), lambda _backend: None, self._fail)
 
-    def open(self, path: Path, *, model: str = "", hardware: str = "") -> None:
-        """Open any file. A foreign one is imported by a child process first; ``model`` and ``hardware`` are presets."""
+    def open(self, path: Path, *, model: str = "", hardware: str = "", others: Sequence[Path] = ()) -> None:
+        """Open any file. A foreign one is imported by a child process first; ``model`` and ``hardware`` are presets.
+
+        A folder holds one file a rank; so do ``path`` and ``others`` together.
+        """
         self._stop()
         path = path.absolute()
-        self._opening = Origin(path, model=model, hardware=hardware, title=path.name)
+        title = path.name if not others else f"{path.name} and {len(others):,} more"
+        ranks = tuple(other.absolute() for other in others)
+        self._opening = Origin(path, model=model, hardware=hardware, title=title, others=ranks)
         self._set_loading(Loading(f"Opening {path.name}"))
 
         def work(_cancelled: Cancelled) -> Document | None:
-            if path.is_dir():
-                raise TraceError(f"{path.name} is a folder.", action="Open a file in it.")
-            if not path.exists():
-                raise TraceError(f"{path.name} does not exist.", action="Check the path.")
+            missing = next((p for p in (path, *ranks) if not p.exists()), None)
+            if missing is not None:
+                raise TraceError(f"{missing.name} does not exist.", action="Check the path.")
             backend = self._backend()
-            return backend.open_document(path) if backend.is_native(path) else None
+            if ranks or path.is_dir() or not backend.is_native(path):
+                return None
+            return backend.open_document(path)
 
         self._jobs.start(KIND, work, self._opened_or_foreign, self._fail)
 
-    def open_several(self, paths: Sequence[Path]) -> None:
-        """Open the first of ``paths``."""
+    def open_several(self, paths: Sequence[Path], *, ranks: bool = False) -> None:
+        """Open the first of ``paths``, or all of them as ``ranks`` of one run."""
+        if ranks and len(paths) > 1:
+            self.open(paths[0], others=paths[1:])
+            return
         if len(paths) > 1:
             text = f"Only {paths[0].name} is opened."
             self._messages.post(Message(text, "One trace is shown at a time.", warning=False))
@@ -131,7 +158,23 @@ class Opener(QObject):
     def reimport(self, model: str, hardware: str) -> None:
         """Import the open foreign file again, with a model and a machine (preset names, empty where unknown)."""
         if self.origin.path is not None:
-            self.open(self.origin.path, model=model, hardware=hardware)
+            self.open(self.origin.path, model=model, hardware=hardware, others=self.origin.others)
+
+    def families(self) -> tuple[str, ...]:
+        """What a kernel of an imported trace may be classified as; nothing where the trace was not imported."""
+        return self._backend().families() if self.origin.foreign else ()
+
+    def classify(self, name: str, family: str) -> None:
+        """Write a rule that kernels like ``name`` are of ``family``, and recognise the open foreign file again."""
+        if not self.origin.foreign:
+            return
+        try:
+            said = self._backend().add_rule(name, family)
+        except TraceError as error:
+            self._messages.refuse(error)
+            return
+        self.reimport(self.origin.model, self.origin.hardware)
+        self._to_say, self._kept = said, self._session.view
 
     def synthesize(self, form: SynthForm) -> None:
         """Make a run from a model and a machine and open it."""
@@ -206,6 +249,7 @@ class Opener(QObject):
 
     def _stop(self) -> None:
         self._jobs.cancel(KIND)
+        self._to_say, self._kept = "", None
         if self._import is not None:
             self._import.cancel()
             self._import.deleteLater()
@@ -227,7 +271,10 @@ class Opener(QObject):
             words += ["--model", self._opening.model]
         if self._opening.hardware:
             words += ["--hardware", self._opening.hardware]
-        job = ImportJob(source, words, self)
+        rules = self._backend().rules_path()
+        if rules is not None:
+            words += ["--rules", str(rules)]
+        job = ImportJob(source, words, self, self._opening.others)
         self._import = job
         job.progressed.connect(self._progress)
         job.imported.connect(lambda path: self._imported(path, source, from_cache=job.from_cache))
@@ -256,11 +303,17 @@ class Opener(QObject):
         self._set_loading(None)
         # The document first: who listens to the origin looks at both.
         self.origin = self._opening
+        kept, before = self._kept, self._session.document
         view = document.initial_view().with_(overlays=frozenset(self._settings.value.overlays))
+        if kept is not None and before is not None and _same_rows(before, document):
+            view = kept
         self._session.set_document(document, view)
         self.origin_changed.emit()
         self._remember()
         said = arrival_notes(document.trace, foreign=self.origin.foreign)
+        if self._to_say:
+            said = [self._to_say, *said]
+        self._to_say, self._kept = "", None
         if said:
             losses = self.origin.foreign and document.trace.meta.report.has_losses
             self._messages.post(Message(" ".join(said), warning=losses))
@@ -292,6 +345,12 @@ class Opener(QObject):
                 opened=datetime.now().isoformat(timespec="minutes"),
             )
         )
+
+
+def _same_rows(before: Document, after: Document) -> bool:
+    """Whether ids of events and steps of one document mean the same in the other."""
+    counts = [(len(d.trace.events), len(d.trace.steps), len(d.trace.tracks)) for d in (before, after)]
+    return counts[0] == counts[1]
 
 
 def arrival_notes(trace: Trace, *, foreign: bool) -> list[str]:
