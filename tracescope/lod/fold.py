@@ -341,30 +341,39 @@ def columns_from(
     edges = (column_edges(visible, width) - origin) / float(1 << shift)
     edges = np.minimum(np.maximum(edges, 0), high - low)
     in_bins = 255.0 * per_px / (1 << shift)
-    sums = _pooled(_channels(bins[low:high]), edges) / in_bins
-    share = sums[:_KINDS]
-    total = share.sum(axis=0)
+    kinds, channels = _channels(bins[low:high])
+    sums = _pooled(channels, edges) / in_bins
+    total = sums[:-1].sum(axis=0)
     over = np.maximum(total, 1)
-    share = (share / over).astype(np.float32)
-    floor = np.minimum(sums[_KINDS] * floor_scale, total / over).astype(np.float32)
+    share = np.zeros((_KINDS, width), np.float32)
+    share[kinds] = sums[:-1] / over
+    floor = np.minimum(sums[-1] * floor_scale, total / over).astype(np.float32)
     return Columns(share, floor, np.zeros(width, np.float32))
 
 
-def _channels(bins: U8) -> NDArray[np.float32]:
-    """Shares of each kind and of the floor, float32[7, bins], of a fine (dominant kind) or coarse level."""
+def _channels(bins: U8) -> tuple[list[int], U8]:
+    """The kinds in a fine (dominant kind) or coarse level, and its shares of each and of the floor, u8[n + 1, bins]."""
     if bins.shape[1] == _KINDS + 1:
-        return bins.T.astype(np.float32)
-    channels = np.zeros((_KINDS + 1, len(bins)), np.float32)
-    channels[bins[:, 0], np.arange(len(bins))] = bins[:, 1]
-    channels[_KINDS] = bins[:, 2]
-    return channels
+        kinds = np.flatnonzero(bins[:, :_KINDS].any(axis=0)).tolist() or [0]
+        return kinds, bins.T[[*kinds, _KINDS]]
+    kinds = np.flatnonzero(np.bincount(bins[:, 0])).tolist()
+    if len(kinds) == 1:
+        return kinds, bins.T[1:]
+    channels = np.zeros((len(kinds) + 1, len(bins)), np.uint8)
+    for row, kind in enumerate(kinds):
+        np.copyto(channels[row], bins[:, 1], where=bins[:, 0] == kind)
+    channels[-1] = bins[:, 2]
+    return kinds, channels
 
 
-def _pooled(channels: NDArray[np.float32], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def _pooled(channels: U8, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """The sum of each channel between neighbouring edges (in bins), bins cut by an edge in proportion."""
-    total = np.zeros((len(channels), channels.shape[1] + 1))
-    np.cumsum(channels, axis=1, out=total[:, 1:], dtype=np.float64)
     whole = np.minimum(edges.astype(np.int64), channels.shape[1] - 1)
-    at = total[:, whole] + (edges - whole) * channels[:, whole]
-    pooled: NDArray[np.float64] = np.maximum(np.diff(at, axis=1), 0)
-    return pooled
+    part = edges - whole
+    pooled = np.empty((len(channels), len(edges) - 1))
+    for row, shares in enumerate(channels):
+        upto = np.cumsum(shares, dtype=np.int64)
+        own = shares[whole]
+        at = (upto[whole] - own) + part * own
+        pooled[row] = at[1:] - at[:-1]
+    return np.maximum(pooled, 0)

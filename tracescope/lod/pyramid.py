@@ -96,6 +96,16 @@ class Pyramid:
         pairs = zip(self.level_row.tolist(), self.level_shift.tolist(), strict=True)
         return {pair: level for level, pair in enumerate(pairs)}
 
+    @cached_property
+    def _member_rows(self) -> dict[int, slice]:
+        spans = pairwise(self.member_offset.tolist())
+        return {plane: slice(*span) for plane, span in zip(self.member_plane.tolist(), spans, strict=True)}
+
+    @cached_property
+    def _coarsest(self) -> dict[int, int]:
+        pairs = zip(self.level_row.tolist(), self.level_shift.tolist(), strict=True)
+        return {row: shift for row, shift in sorted(pairs)}
+
     def row_of_lane(self, lane: int) -> int:
         """The row of a lane of the trace, -1 where it has none (few events)."""
         return self._rows.get((LANE_ROW, lane), -1)
@@ -117,10 +127,8 @@ class Pyramid:
 
     def members_of(self, plane: Plane) -> U32 | None:
         """Event ids of a sparse plane in order of start, u32; None where they are not listed."""
-        at = np.flatnonzero(self.member_plane == plane)
-        if not len(at):
-            return None
-        return self.members[int(self.member_offset[at[0]]) : int(self.member_offset[at[0] + 1])]
+        at = self._member_rows.get(int(plane))
+        return None if at is None else self.members[at]
 
     def fits(self, trace: Trace) -> bool:
         """Whether this can be the pyramid of ``trace``: a file may hold one that points past its events."""
@@ -138,8 +146,7 @@ class Pyramid:
 
     def coarsest_shift(self, row: int) -> int:
         """The largest stored shift of a row; its finest where no coarser level was worth storing."""
-        shifts = self.level_shift[self.level_row == row]
-        return int(shifts.max()) if len(shifts) else int(self.row_shift[row])
+        return self._coarsest.get(row, int(self.row_shift[row]))
 
     @property
     def nbytes(self) -> int:

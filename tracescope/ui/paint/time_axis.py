@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
@@ -107,17 +108,27 @@ def _heads(
     ground = np.zeros(width, np.uint32)
     border = np.zeros(width, bool)
     solid, above = np.zeros(width, bool), np.full(width, width)
-    for span in spans:
-        x0, x1 = time.x(span.start), time.x(span.end)
-        low, high = max(round(x0 * scale) - left, 0), max(round(x1 * scale) - left, round(x0 * scale) - left + 1, 0)
+    starts, ends = (
+        time.px(np.array(times, np.int64)) for times in zip(*((n.start, n.end) for n in spans), strict=True)
+    )
+    floors = np.minimum(time.px(np.array([n.start + n.floor_ns for n in spans], np.int64)), ends)
+
+    def column(x: NDArray[np.float64]) -> list[int]:
+        columns: list[int] = (np.rint(x * scale).astype(np.int64) - left).tolist()
+        return columns
+
+    line = canvas.line
+    edges = np.rint((np.rint((starts - 0.5) * scale) / scale + 1) * scale) / scale
+    for span, low, high, edge, first, floor in zip(
+        spans, column(starts), column(ends), column(edges), column(starts + 1), column(floors), strict=True
+    ):
         current = span.layer == view.layer
-        ground[low:high] = argb(theme.selected if current else theme.band if span.layer % 2 else theme.panel)
-        edge = round(round((x0 - 0.5) * scale) + scale) - left
-        border[max(edge - max(1, round(scale)), 0) : max(edge, 0)] = True
+        high = max(high, low + 1, 0)
+        ground[max(low, 0) : high] = argb(theme.selected if current else theme.band if span.layer % 2 else theme.panel)
+        border[max(edge - line, 0) : max(edge, 0)] = True
         border[max(edge, 0) : high] = False
         if has_floor and span.floor_known:
-            floor = round(min(time.x(span.start + span.floor_ns), x1) * scale) - left
-            solid[max(round((x0 + 1) * scale) - left, 0) : max(floor, 0)] = True
+            solid[max(first, 0) : max(floor, 0)] = True
             above[max(floor, 0) : high] = floor
     rows, rail = round(HEADS * scale), round((HEADS + LAYER_RAIL) * scale)
     pixels = np.zeros((rail, width), np.uint32)
@@ -128,16 +139,15 @@ def _heads(
     pixels[rows:, solid] = argb(theme.ink)
     pixels[:, border] = argb(theme.border)
     draw_pixels(canvas, pixels, left / scale, canvas.snap(plot.top()))
-    for span in spans:
-        _words_of(canvas, plot, time, span, view, has_floor)
+    word_left = np.maximum(starts, plot.left()) + 5
+    word_room = np.minimum(ends, plot.right()) - word_left - 4
+    for i in np.flatnonzero(word_room >= NARROWEST_WORD_PX).tolist():
+        _words_of(canvas, plot, spans[i], float(word_left[i]), float(word_room[i]), view, has_floor)
 
 
-def _words_of(canvas: Canvas, plot: QRectF, time: TimeScale, span: LayerSpan, view: ViewState, has_floor: bool) -> None:
-    x0, x1 = time.x(span.start), time.x(span.end)
-    left = max(x0, plot.left()) + 5
-    room = min(x1, plot.right()) - left - 4
-    if room < NARROWEST_WORD_PX:
-        return
+def _words_of(
+    canvas: Canvas, plot: QRectF, span: LayerSpan, left: float, room: float, view: ViewState, has_floor: bool
+) -> None:
     name = Style(10, 700 if span.layer == view.layer else 600, canvas.theme.text)
     figure = Style(10, 400, canvas.theme.text2)
     base = plot.top() + 11
