@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from tracescope.cli.app import run
+from tracescope.core.category import Op
 from tracescope.core.errors import TraceError
 from tracescope.load import ImportOptions, basis_of, import_file, open_trace, save_trace
 from tracescope.models import load_hardware, load_model
+from tracescope.recognise.strip import strings_in
 
 KERNEL = {"ph": "X", "cat": "kernel", "name": "nvjet_tst", "pid": 0, "tid": 7, "ts": 10.5, "dur": 2.25}
 
@@ -137,3 +139,43 @@ def test_an_import_is_the_same_file_twice(tmp_path: Path) -> None:
     for name in ("one", "two"):
         save_trace(tmp_path / f"{name}.tscope.h5", import_file(source, ImportOptions(model=load_model("qwen3-8b"))))
     assert (tmp_path / "one.tscope.h5").read_bytes() == (tmp_path / "two.tscope.h5").read_bytes()
+
+
+def test_the_command_takes_rules_a_capture_and_several_ranks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = write(tmp_path / "r0.json", [{**KERNEL, "name": "cake"}])
+    second = write(tmp_path / "r1.json", [{**KERNEL, "name": "cake"}])
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\npattern = "cake"\nfamily = "attention"\n')
+    out = tmp_path / "out.tscope.h5"
+    words = [str(first), str(second), "-o", str(out), "--rules", str(rules), "--capture", str(first)]
+    assert run(["import", *words]) == 0
+    said = capsys.readouterr().out
+    assert "classified by 1 rule of the user" in said
+    assert "capture fits none" in said
+    assert "ranks by the order of the files" in said
+    trace = open_trace(out).trace
+    assert (trace.events.op == Op.ATTENTION).all()
+    assert sorted({t.rank for t in trace.tracks}) == [0, 1]
+
+
+def test_the_command_leaves_private_names_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write(tmp_path / "anneliese.json", [{**KERNEL, "args": {"path": "/home/anneliese/x.py", "stream": 7}}])
+    out = tmp_path / "out.tscope.h5"
+    assert run(["import", str(source), "-o", str(out), "--strip-names"]) == 0
+    capsys.readouterr()
+    trace = open_trace(out).trace
+    assert "anneliese" not in "\n".join(strings_in(trace))
+    assert json.loads(trace.details[trace.events.detail[0]]) == {"stream": 7}
+
+
+@pytest.mark.parametrize("option", ["--rules", "--capture"])
+def test_a_second_file_that_is_missing_is_refused(
+    tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write(tmp_path / "a.json", [KERNEL])
+    out = tmp_path / "out.tscope.h5"
+    assert run(["import", str(source), "-o", str(out), option, str(tmp_path / "gone")]) == 2
+    assert "gone" in capsys.readouterr().err
+    assert not out.exists()
