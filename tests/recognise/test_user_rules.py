@@ -105,3 +105,17 @@ def test_user_rules_decide_before_the_built_in_ones() -> None:
     assert int((ruled.events.op == Op.ALL_REDUCE).sum()) == 2 * 4 + 1
     said = [i for i in ruled.meta.report.inferred if i.rule == "user rules"]
     assert said[0].what == "9 events classified by 1 rule of the user"
+
+
+def test_the_documented_example_can_be_used(tmp_path: Path) -> None:
+    documented = (Path(__file__).resolve().parents[2] / "docs" / "RECOGNITION.md").read_text(encoding="utf-8")
+    example = documented.split("```toml\n")[1].split("```")[0]
+    rules = load_rules(written(tmp_path, example))
+    assert family_of("kernel_cake_attn_9f81b2<128>", rules) is Family.ATTENTION
+    assert family_of("kernel_cake_9f81b2<128>", rules) is Family.GEMM
+    assert rules[0].also == (Category.KV_APPEND,)
+
+
+def test_every_family_is_documented() -> None:
+    documented = (Path(__file__).resolve().parents[2] / "docs" / "RECOGNITION.md").read_text(encoding="utf-8")
+    assert [name for name in FAMILIES if f"`{name}`" not in documented] == []

@@ -99,13 +99,16 @@ def _ordinals(key: I64, rank: I64) -> I64:
 
 
 def _matched(key: I64, rank: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Rows whose key runs on at least two ranks, on each the same number of times."""
-    pairs, counts = np.unique(np.stack([key, rank]), axis=1, return_counts=True)
-    result = np.zeros(len(key), bool)
-    for k in np.unique(key).tolist():
-        own = counts[pairs[0] == k]
-        result[key == k] = len(own) > 1 and own.min() == own.max()
-    return result
+    """Rows whose key runs on at least two ranks, on each the same number of times; rows are sorted by both."""
+    if not len(key):
+        return np.zeros(0, bool)
+    pair = np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (rank[1:] != rank[:-1])))
+    counts = np.diff(np.append(pair, len(key)))
+    first = np.flatnonzero(np.append(True, key[pair][1:] != key[pair][:-1]))
+    ranks = np.diff(np.append(first, len(pair)))
+    same = np.minimum.reduceat(counts, first) == np.maximum.reduceat(counts, first)
+    good = (ranks > 1) & same
+    return np.repeat(np.repeat(good, ranks), counts)
 
 
 _GROUP = re.compile(r'"Process Group Name":\s*("[^"]*"|[^,}]*)')
