@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+from tests.analysis.made_traces import Ev, St
+from tests.analysis.made_traces import make_trace as step_trace
 from tests.lod.made_traces import Made, make_trace
 from tests.ui.drawn import document_of, llama
 from tracescope.core.category import Category, Op
@@ -42,6 +44,19 @@ def test_the_first_view_is_a_typical_step() -> None:
     shown = document.layers_in_sight(view.visible)
     assert 3 <= len(shown) <= 4
     assert document.initial_view() == view
+
+
+def test_a_trace_opens_on_a_step_near_the_median_not_on_an_outlier() -> None:
+    def opened(*durations: int) -> int:
+        starts = [sum(durations[:n]) for n in range(len(durations))]
+        steps = [St(start, took, warm_up=n == 0) for n, (start, took) in enumerate(zip(starts, durations, strict=True))]
+        events = [Ev(start, 10, step=n) for n, start in enumerate(starts)]
+        return document_of(step_trace(events, steps)).initial_view().step
+
+    assert opened(100, 190, 109, 100, 101) == 2  # step 0 is warm-up, step 1 an outlier
+    assert opened(100, 100, 190, 100) == 1
+    assert opened(100, 50, 200) == 1  # none is near the median: the nearest
+    assert opened(100) == 0
 
 
 def test_searching_finds_ops_and_names_in_any_case() -> None:

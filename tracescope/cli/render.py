@@ -24,7 +24,7 @@ _SIZE: Final = re.compile(r"([0-9]{1,6})[x×]([0-9]{1,6})")
 @file_command
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The PNG to write.")
 @click.option("--view", "kind", default="timeline", metavar="timeline", help="What to draw.")
-@click.option("--step", type=int, help="The step, counted from 0 (default: the first decode step after warm-up).")
+@click.option("--step", type=int, help="The step, counted from 0 (default: the first decode step of typical duration).")
 @click.option("--layer", type=int, help="The layer shown in order (default: one three eighths into the step).")
 @click.option("--range", "span", metavar="A:B", help="A part of the step: ns from its start, or 3.1ms:3.6ms.")
 @click.option("--size", default="1600x900", show_default=True, metavar="WxH", help="Logical pixels.")

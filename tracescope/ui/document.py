@@ -34,6 +34,8 @@ _PICTURES_KEPT: Final = 12
 _MOST_STEPS_WITH_LAYERS: Final = 4
 LONGEST_NAME: Final = 256
 """Names in files run to thousands of characters; no more than this is ever drawn."""
+TYPICAL: Final = 0.1
+"""A step this close to the median duration, as a share of it, is a typical one."""
 FIRST_LAYERS: Final = 2.5
 """How many layers the first view of a step shows: few enough that its bars carry their names."""
 
@@ -230,16 +232,21 @@ class Document:
 
     @cached_property
     def first_step(self) -> int:
-        """The step to open on: the first decode step that is not warm-up; -1 where there is no step."""
+        """The step to open on: the first decode step whose duration is typical; -1 where there is no step.
+
+        Typical is within a tenth of the median after warm-up: the first step alone is often an outlier.
+        """
         steps = self.trace.steps
         for wanted in (steps.decode & ~steps.warm_up, steps.decode, np.ones(len(steps), bool)):
             found = np.flatnonzero(wanted)
             if len(found):
-                return int(found[0])
+                median = float(np.median(steps.duration[found]))
+                off = np.abs(steps.duration[found] - median)
+                return int(found[np.argmax(off <= max(TYPICAL * median, float(off.min())))])
         return UNKNOWN
 
     def initial_view(self) -> ViewState:
-        """The first view: two and a half layers in the middle of the first decode step, or the whole trace."""
+        """The first view: two and a half layers in the middle of the first typical step, or the whole trace."""
         step = self.first_step
         if step < 0:
             return ViewState(self.whole_range)
