@@ -73,6 +73,7 @@ NAMES = [
     ("k_bin_bcast", Family.ELEMENTWISE),
     ("dma_request", Family.COPY),
     ("event_wait", Family.WAIT),
+    ("CUDA graph 12", Family.GRAPH),
     ("pe_exe", Family.ELEMENTWISE),
     ("kernel_cake_9f81b2", Family.NONE),
 ]

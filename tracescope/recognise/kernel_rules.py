@@ -42,6 +42,8 @@ class Family(IntEnum):
     """Softmax, top-k and sorts: they select tokens after the last layer, and compute anywhere else."""
     WAIT = 21
     """A device that waits for another stream or signals it: recognised, and no work."""
+    GRAPH = 22
+    """A whole graph as one event, where the recording holds none of its kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ WEIGHT, KV_READ, KV_APPEND, COMM = Category.WEIGHT_READ, Category.KV_READ, Categ
 KERNEL_RULES: tuple[Rule, ...] = (
     # Copies between places; a kernel that copies as part of a computation is elementwise.
     Rule(Family.COPY, r"^mem(cpy|set)|__amd_rocclr_(copy|fill)buffer|^(hip|cu(da)?)_?mem(cpy|set)|^dma_request"),
+    Rule(Family.GRAPH, r"^cuda graph( \d+)?$"),
     Rule(Family.WAIT, r"^event_(wait|record)|semaphore_wait|streamwaitvalue"),
     # Communication, also where it is fused with a norm or a GEMM.
     Rule(Family.COMMUNICATION, r"nccl|rccl|hccl|cross_device_(reduce|all_gather)|all_?reduce|all_?gather"),
@@ -165,6 +168,7 @@ OP_OF_FAMILY: dict[Family, Op] = {
     Family.NORM_OPENING: Op.NORM,
     Family.RANKING: Op.OTHER,
     Family.WAIT: Op.OTHER,
+    Family.GRAPH: Op.OTHER,
 }
 """The op of a family where its place in a layer says nothing finer."""
 
@@ -191,6 +195,7 @@ CATEGORY_OF_FAMILY: dict[Family, Category] = {
     Family.NORM_OPENING: Category.COMPUTE,
     Family.RANKING: Category.COMPUTE,
     Family.WAIT: Category.OTHER,
+    Family.GRAPH: Category.OTHER,
 }
 
 
