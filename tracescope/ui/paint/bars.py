@@ -1,6 +1,7 @@
 """The event bar: solid up to the floor, hatched above it, a rail under the floor, its label and its marks."""
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -69,7 +70,7 @@ def _paint_all(
     paint_drawn(canvas, grid, drawn, under)
     if runs is not None and style.tags:
         paint_tags(canvas, band, placed, runs)
-    if style.labels is not None:
+    if len(full):
         _paint_labels(canvas, band, bars, placed, full, style)
 
 
@@ -84,8 +85,14 @@ def _paint_labels(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows
     elif not style.plain:
         end = np.where(solid, reached, end)
     end = np.minimum(end, placed.right)
+    labels = style.labels
+    if labels is None:
+        return
     for i in np.flatnonzero(end - start >= NARROWEST_LABEL_PX).tolist():
         row = rows[i]
+        texts = labels(int(bars.event[row]))
+        if not texts:
+            continue
         muted = bars.muted[row]
         if style.plain or style.pale:
             shade = theme.text
@@ -93,33 +100,37 @@ def _paint_labels(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows
             shade = theme.text2 if muted else theme.text
         else:
             shade = theme.text if muted else theme.kinds[LETTERS[bars.kind[row]]].label
-        _label(canvas, (float(start[i]), float(end[i])), band, int(bars.event[row]), style, shade)
+        _label(canvas, (float(start[i]), float(end[i])), band, texts, style, shade)
 
 
 def _label(
-    canvas: Canvas, span: tuple[float, float], band: QRectF, event: int, style: BarStyle, hex_colour: str
+    canvas: Canvas, span: tuple[float, float], band: QRectF, texts: tuple[str, ...], style: BarStyle, hex_colour: str
 ) -> None:
     """The longest text that fits into ``span`` (the part in sight) with 5 px on each side."""
     room = span[1] - span[0] - 2 * LABEL_PAD
-    if style.labels is None:
-        return
-    text_style = Style(style.label_px, 600, hex_colour)
-    texts = style.labels(event)
-    if style.plain and texts and room >= ELIDE_FROM_PX:
+    if style.plain and room >= ELIDE_FROM_PX:
         fitting = next((t for t in texts if text_width(t, style.label_px, 400) <= room), None)
         plain = Style(style.label_px, 400, hex_colour)
         shown = fitting if fitting is not None else elided(texts[-1], room, plain.px)
         canvas.text(span[0] + LABEL_PAD, centred_baseline(band, plain), shown, plain)
         return
+    if room < narrowest(texts, style.label_px) - 2 * LABEL_PAD:
+        return
     for text in texts:
         if text_width(text, style.label_px, 600) <= room:
+            text_style = Style(style.label_px, 600, hex_colour)
             canvas.text(span[0] + LABEL_PAD, centred_baseline(band, text_style), text, text_style)
             return
     # A last try: the shortest text a size smaller, as close to the edges as still looks apart from them.
     small = Style(10, 600, hex_colour)
-    width = text_width(texts[-1], small.px, 600) if texts else room
-    if texts and width <= room + 2 * (LABEL_PAD - 1):
+    if text_width(texts[-1], small.px, 600) <= room + 2 * (LABEL_PAD - 1):
         canvas.text((span[0] + span[1]) / 2, centred_baseline(band, small), texts[-1], small, CENTRE)
+
+
+@lru_cache(maxsize=4096)
+def narrowest(texts: tuple[str, ...], px: float) -> float:
+    """The narrowest part of a bar that any of ``texts`` fits into, in px."""
+    return min(min(text_width(text, px, 600) for text in texts) + 2 * LABEL_PAD, text_width(texts[-1], 10, 600) + 2)
 
 
 def _paint_marks(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, style: BarStyle, marks: Marks) -> None:

@@ -1,8 +1,6 @@
 """The lanes: critical path, resource lanes and plain tracks of what is in sight, with names and figures beside them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -26,6 +24,7 @@ from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import COLLAPSED, RAW_ROW, Sizes, TimeScale, split, time_scale
 from tracescope.ui.paint.gutter import paint_figures, paint_names
 from tracescope.ui.paint.hatch import GAP
+from tracescope.ui.paint.labels import labels_of
 from tracescope.ui.paint.pixels import argb, draw_line
 from tracescope.ui.paint.time_axis import tick_step, ticks, time_origin
 from tracescope.ui.rows import Row, content_of, figures, rows_of
@@ -209,7 +208,7 @@ def paint_row(
         ticks=plane is not Plane.PATH,
         plain=plane is None and not (document.has_steps and document.trace.on_device[row.lane]),
         label_px=12 if plane is Plane.PATH else 11 if plane is not None else 10,
-        labels=_labels(document, row),
+        labels=labels_of(document, row),
     )
     paint_bars(canvas, placed.bar, content, time, style, marks)
     if plane is Plane.PATH and floor:
@@ -218,48 +217,6 @@ def paint_row(
         _labels_beside(canvas, placed.bar, content, document, view, time)
     elif not len(content) and plane is not None:
         _nearest(canvas, placed, document, view, time)
-
-
-def _labels(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | None:
-    work, events = document.trace.work, document.trace.events
-    column = {
-        Plane.WEIGHTS: work.weight_read, Plane.KV_READS: work.kv_read, Plane.COMPUTE: work.flops,
-    }.get(row.plane) if row.plane is not None else None  # fmt: skip
-    if row.plane is Plane.KV_APPENDS:
-        return None
-    if column is not None:
-
-        def amounts(event: int) -> tuple[str, ...]:
-            count = int(column[events.work[event]])
-            if count < 0:
-                return (f"{document.title_of(event)}, bytes unknown", "bytes unknown")
-            if not count:
-                return ()
-            return flop_texts(count) if row.plane is Plane.COMPUTE else size_texts(count)
-
-        return amounts
-
-    def titles(event: int) -> tuple[str, ...]:
-        title = document.title_of(event)
-        took = units.duration(int(events.duration[event]))
-        return f"{title}  {took}", title
-
-    return titles
-
-
-@lru_cache(maxsize=4096)
-def flop_texts(count: int) -> tuple[str, ...]:
-    """The label of an amount of FLOPs."""
-    return (units.flops(count),)
-
-
-@lru_cache(maxsize=4096)
-def size_texts(count: int) -> tuple[str, ...]:
-    """``117.4 MB``, the same without decimals, then without its unit where that is MB, as in most bars."""
-    text = units.size(count)
-    number, _, unit = text.partition(" ")
-    rounded = f"{float(number):.0f}"
-    return (text, f"{rounded} {unit}", rounded) if unit == "MB" else (text, f"{float(number):.1f} {unit}")
 
 
 def _paint_gaps(canvas: Canvas, band: QRectF, bars: Bars, document: Document, time: TimeScale) -> None:
