@@ -25,17 +25,17 @@ def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_same_command_writes_the_same_file(qapp: object, trace_file: Path, tmp_path: Path) -> None:
     paths = [tmp_path / "one.png", tmp_path / "two.png"]
     for path in paths:
-        assert run(["render", str(trace_file), "-o", str(path), "--step", "1", "--size", "1200x700"]) == 0
+        assert run(["render", str(trace_file), "-o", str(path), "--step", "1", "--size", "1200x720"]) == 0
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert QImage(str(paths[0])).size().width() == 1200
 
 
 def test_scale_theme_and_range(qapp: object, trace_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "dark.png"
-    arguments = ["--scale", "2", "--theme", "dark", "--range", "1ms:3ms", "--size", "1000x600", "--layer", "3"]
+    arguments = ["--scale", "2", "--theme", "dark", "--range", "1ms:3ms", "--size", "1000x720", "--layer", "3"]
     assert run(["render", str(trace_file), "-o", str(path), *arguments]) == 0
     image = QImage(str(path))
-    assert (image.width(), image.height()) == (2000, 1200)
+    assert (image.width(), image.height()) == (2000, 1440)
     assert image.pixelColor(2, 2).name().upper() == "#1E2228"
     view, _ = view_in_picture(path)
     assert view.visible.duration == 2_000_000

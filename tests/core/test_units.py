@@ -32,6 +32,10 @@ from tracescope.core.quantity import parse_bandwidth, parse_size
         (units.percent(0.81), "81 %"),
         (units.energy(4.902), "4.902 J"),
         (units.energy(0.0516), "51.6 mJ"),
+        (units.energy(7.25e-6), "7.2 µJ"),
+        (units.energy(0.0), "0.0 mJ"),
+        (units.place("step", 7, 128), "step 7 of 0–127"),
+        (units.place("step", 0, 1), "step 0"),
     ],
 )
 def test_formats(shown: str, expected: str) -> None:

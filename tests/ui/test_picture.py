@@ -1,6 +1,7 @@
 """The picture: the right size, the same bytes twice, a caption that names everything, the view inside the file."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,20 +9,25 @@ from PySide6.QtGui import QImage
 
 from tests.lod.made_traces import Made, make_trace
 from tests.ui.drawn import document_of, is_colour, llama, pixels
-from tracescope.core.category import Op, TrackKind
+from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
 from tracescope.ui.caption import caption_parts, headline, run_line, sha256_of, wrapped
 from tracescope.ui.document import Document
+from tracescope.ui.fonts import text_width
+from tracescope.ui.paint.legend import legend_rows
+from tracescope.ui.paint.report_blocks import IN_ORDER, blocks_height
+from tracescope.ui.paint.report_lanes import lanes_height
+from tracescope.ui.paint.report_plan import FLOOR, plan_picture
 from tracescope.ui.picture import check_size, png_bytes, render_picture, save_png, view_in_picture
 from tracescope.ui.theme import DARK, LIGHT, Theme
 
 ALL = frozenset({"path", "floor", "energy"})
 
 
-@pytest.mark.parametrize(("size", "scale"), [((1600, 900), 1), ((1600, 900), 2), ((1000, 600), 1), ((3200, 1800), 1)])
+@pytest.mark.parametrize(("size", "scale"), [((1600, 900), 1), ((1600, 900), 2), ((1000, 720), 1), ((3200, 1800), 1)])
 def test_size_is_size_times_scale(qapp: object, size: tuple[int, int], scale: float) -> None:
     document = llama()
     image = render_picture(document, document.initial_view(), size, scale)
@@ -32,8 +38,8 @@ def test_size_is_size_times_scale(qapp: object, size: tuple[int, int], scale: fl
 def test_the_same_input_gives_the_same_bytes(qapp: object, theme: Theme) -> None:
     document = llama()
     view = document.initial_view().with_(overlays=ALL)
-    one = png_bytes(render_picture(document, view, (1200, 700), 1, theme))
-    other = png_bytes(render_picture(llama.__wrapped__(), view, (1200, 700), 1, theme))
+    one = png_bytes(render_picture(document, view, (1200, 720), 1, theme))
+    other = png_bytes(render_picture(llama.__wrapped__(), view, (1200, 720), 1, theme))
     assert one == other
 
 
@@ -59,7 +65,7 @@ def test_floor_line_crosses_all_lanes(qapp: object) -> None:
     assert ink.mean(axis=0).max() > 0.97
 
 
-@pytest.mark.parametrize("size", [(100, 100), (40_000, 900), (1600, 200), (16_000, 16_000)])
+@pytest.mark.parametrize("size", [(100, 100), (40_000, 900), (1600, 200), (900, 500), (16_000, 16_000)])
 def test_absurd_sizes_are_refused_in_one_sentence(size: tuple[int, int]) -> None:
     with pytest.raises(TraceError) as refused:
         check_size(size, 1)
@@ -106,6 +112,54 @@ def test_the_headline_states_the_finding() -> None:
     assert f"{taken.gap_of_step_ns / 1e6:.3f} ms above the floor" in said
 
 
+@pytest.mark.parametrize("size", [(960, 720), (1000, 1400), (1280, 720), (1440, 1000), (1600, 900), (2400, 900)])
+@pytest.mark.parametrize("overlays", [ALL, frozenset({"floor"})])
+def test_a_plan_overlaps_nothing_and_says_what_it_leaves_out(
+    qapp: object, size: tuple[int, int], overlays: frozenset[str]
+) -> None:
+    document = llama()
+    view = document.initial_view().with_(overlays=overlays)
+    view = view.with_(visible=document.step_range(view.step))
+    plan = plan_picture(document, view, *size)
+    tops = [plan.top + FLOOR + lanes_height(document, view, plan.stretch)]
+    tops += [plan.in_order] if plan.in_order is not None else []
+    heights = [0.0] + [IN_ORDER] * (plan.in_order is not None)
+    tops += [top for top, _ in plan.blocks]
+    heights += [blocks_height(document, view.step)] * len(plan.blocks)
+    for (top, height), below in zip(zip(tops, heights, strict=True), [*tops[1:], plan.rule], strict=True):
+        assert top + height <= below + 1
+    shown = {key for _, keys in plan.blocks for key in keys}
+    said = " ".join(plan.left_out)
+    wanted = {"causes": "where the gap goes", "steps": "all steps"}
+    wanted |= {"energy": "energy"} if "energy" in overlays else {}
+    for key, words in wanted.items():
+        assert (key in shown) != (words in said), key
+    assert (plan.in_order is not None) != ("one layer in order" in said)
+    assert all(part in " ".join(plan.caption) for part in plan.left_out)
+    columns = max((len(keys) for _, keys in plan.blocks), default=0)
+    assert columns * plan.block_width + (columns - 1) * 40 <= size[0] - 80
+    for lines, px, weight in ((plan.headline, 25, 700), (plan.run, 14, 400), (plan.caption, 11, 400)):
+        assert all(text_width(line, px, weight) <= size[0] - 80 for line in lines)
+    for row in legend_rows(document, view, size[0] - 80):
+        assert sum(entry.width for entry in row) + 20 * (len(row) - 1) <= size[0] - 80
+
+
+def test_spare_height_goes_to_the_lanes(qapp: object) -> None:
+    document = llama()
+    view = document.initial_view().with_(visible=document.step_range(0), overlays=ALL)
+    assert plan_picture(document, view, 1600, 800).stretch < plan_picture(document, view, 1600, 1200).stretch <= 2.5
+
+
+def test_tracks_without_room_are_counted(qapp: object) -> None:
+    tracks = tuple(Track(TrackKind.HOST_THREAD, f"thread {n}") for n in range(60))
+    unknown: Any = {"weight": -1, "kv": -1, "append": -1, "flops": -1}
+    made = [Made(n, 5, op=Op.NONE, category=Category.HOST, track=n, **unknown) for n in range(60)]
+    document = document_of(make_trace(made, tracks=tracks))
+    plan = plan_picture(document, document.initial_view(), 1600, 900)
+    assert any("tracks not shown" in part for part in plan.left_out)
+    assert legend_rows(document, document.initial_view(), 1500) == ()
+
+
 def test_captions_wrap_without_breaking_a_statement() -> None:
     lines = wrapped(("one", "two", "three", "a very long statement"), len, 12)
     assert lines == ["one · two", "three", "a very long statement"]
@@ -115,7 +169,7 @@ def test_the_view_travels_inside_the_file(qapp: object, tmp_path: Path) -> None:
     document = llama()
     view = document.initial_view().with_(event=12, overlays=ALL, search="down", playhead=5)
     path = tmp_path / "picture.png"
-    save_png(render_picture(document, view, (1200, 700)), path, view, document)
+    save_png(render_picture(document, view, (1200, 720)), path, view, document)
     again, payload = view_in_picture(path)
     assert again == view
     assert payload["name"] == "llama.tscope.h5"
@@ -147,7 +201,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(qapp: object, tmp_path: 
     document = llama()
     view = document.initial_view()
     with pytest.raises(TraceError, match="could not be written"):
-        save_png(render_picture(document, view, (1000, 600)), tmp_path / "no" / "where.png", view, document)
+        save_png(render_picture(document, view, (1000, 720)), tmp_path / "no" / "where.png", view, document)
 
 
 def test_pictures_without_floor_or_steps(qapp: object) -> None:

@@ -24,6 +24,11 @@ class Energy:
     level: str
 
 
+def worth_a_range(energy: Energy) -> bool:
+    """Whether low and high differ by enough to be told apart: by 2 % of the middle or more."""
+    return energy.high - energy.low >= 0.02 * abs(energy.mid)
+
+
 @dataclass(frozen=True, slots=True)
 class EnergySplit:
     """Joules of the middle fit by source; ``link`` is None where no link energy is known, and is then not counted."""

@@ -51,6 +51,11 @@ def plural(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
+def place(word: str, number: int, total: int) -> str:
+    """Which one of ``total`` things that are counted from 0: ``step 7 of 0–127``."""
+    return f"{word} {number:,} of 0–{total - 1:,}" if total > 1 else f"{word} {number:,}"
+
+
 def bandwidth_source(source: str) -> str:
     """What a bandwidth rests on, for people: a datasheet's is not what anything sustains."""
     return {"datasheet": "datasheet, not sustained", "user": "given by the user"}.get(source, source)
@@ -105,13 +110,19 @@ def signed_micros(ns: float | None) -> str:
     return ("+" if ns >= 0 else "−") + f"{abs(ns) / 1e3:,.1f}"
 
 
+def energy_unit(joules: float) -> tuple[float, str]:
+    """The unit that suits an amount of energy, and how many joules it is."""
+    if abs(joules) >= 0.99995:
+        return 1.0, "J"
+    return (1e-3, "mJ") if abs(joules) >= 0.99995e-3 or not joules else (1e-6, "µJ")
+
+
 def energy(joules: float | None) -> str:
-    """Energy: ``4.902 J``, ``51.6 mJ``."""
+    """Energy: ``4.902 J``, ``51.6 mJ``, ``7.3 µJ``."""
     if joules is None:
         return MISSING
-    if abs(joules) >= 1:
-        return f"{joules:.3f} J"
-    return f"{joules * 1e3:.1f} mJ"
+    factor, unit = energy_unit(joules)
+    return f"{joules / factor:.{3 if unit == 'J' else 1}f} {unit}"
 
 
 def percent(share: float | None, digits: int = 0) -> str:

@@ -49,7 +49,7 @@ def headline(document: Document, view: ViewState) -> str:
         return f"{start}: faster than its floor, so bytes or bandwidth are wrong"
     share = units.percent(facts.share, 1)
     above = f"{units.millis(facts.gap_ns)} ms above the floor"
-    without = f"; {facts.ops_without_floor:,} ops without floor" if facts.ops_without_floor else ""
+    without = f"; {units.plural(facts.ops_without_floor, 'op')} without floor" if facts.ops_without_floor else ""
     return f"{start}: {share} of floor speed, {above}{without}"
 
 
@@ -87,17 +87,18 @@ def run_line(document: Document, view: ViewState) -> str:
         context = context_of(document, view.step)
         if context:
             words.append(context)
-        words.append(f"step {view.step:,} of {len(document.trace.steps):,}")
+        words.append(units.place("step", view.step, len(document.trace.steps)))
     else:
-        words.append(f"{len(document.trace.events):,} events on {len(document.trace.tracks):,} tracks")
+        events, tracks = len(document.trace.events), len(document.trace.tracks)
+        words.append(f"{units.plural(events, 'event')} on {units.plural(tracks, 'track')}")
     devices = len(document.trace.meta.devices)
     if devices:
         words.append("one device" if devices == 1 else f"{devices} devices")
     return " · ".join(words)
 
 
-def caption_parts(document: Document, view: ViewState) -> tuple[str, ...]:
-    """Every statement the caption must carry, in order; what is not known says so."""
+def caption_parts(document: Document, view: ViewState, left_out: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Every statement the caption must carry, in order; what is not known says so, what has no room too."""
     meta = document.trace.meta
     sha = sha256_of(document)
     origin = f'synthetic trace, profile "{meta.profile}"' if meta.synthetic else "measured trace"
@@ -113,7 +114,7 @@ def caption_parts(document: Document, view: ViewState) -> tuple[str, ...]:
     if view.step >= 0:
         parts += _step_words(document, view.step)
     parts.append(_energy_words(document))
-    return tuple(parts)
+    return (*parts, *left_out)
 
 
 def version_words() -> str:
@@ -135,7 +136,9 @@ def _step_words(document: Document, step: int) -> list[str]:
     if tokens == UNKNOWN or batch < 1:
         words.append("tokens per request unknown")
     else:
-        words.append("one token per request per step" if tokens == batch else f"{tokens:,} tokens per step")
+        words.append(
+            "one token per request per step" if tokens == batch else f"{units.plural(tokens, 'token')} per step"
+        )
     words.append(units.ALL_ACCEPTED if bool(steps.all_accepted[step]) else "acceptance unknown")
     return words
 
@@ -146,14 +149,15 @@ def _energy_words(document: Document) -> str:
         return "energy: no model for this machine"
     (b0, b1, b2), (f0, f1, f2), (w0, w1, w2) = energy.memory_pj_per_bit, energy.flop_pj, energy.static_w
     mid = f"energy {b1:g} pJ/bit, {f1:g} pJ/FLOP, {w1:g} W static, {energy.level} level"
-    return f"{mid} (fits {b0:g}/{b1:g}/{b2:g}, {f0:g}/{f1:g}/{f2:g}, {w0:g}/{w1:g}/{w2:g})"
+    fits = f"{b0:g}/{b1:g}/{b2:g}, {f0:g}/{f1:g}/{f2:g}, {w0:g}/{w1:g}/{w2:g}"
+    return f"{mid} (three alternative {energy.level} fits {fits}: {energy.source.partition(';')[0]})"
 
 
-def wrapped(parts: tuple[str, ...], width_of: Callable[[str], float], width: float) -> list[str]:
-    """``parts`` joined by middle dots into as few lines of at most ``width`` as possible; parts are not broken."""
+def wrapped(parts: tuple[str, ...], width_of: Callable[[str], float], width: float, between: str = " · ") -> list[str]:
+    """``parts`` joined by ``between`` into as few lines of at most ``width`` as possible; parts are not broken."""
     lines: list[str] = []
     for part in parts:
-        joined = f"{lines[-1]} · {part}" if lines else part
+        joined = f"{lines[-1]}{between}{part}" if lines else part
         if lines and width_of(joined) <= width:
             lines[-1] = joined
         else:

@@ -14,7 +14,7 @@ from tracescope.analysis.constraints import ThreeConstraints, three_constraints
 from tracescope.analysis.gap_causes import GapCause, gap_causes
 from tracescope.analysis.ledger import LedgerRow, ledger
 from tracescope.analysis.steps import StepSeries, step_series
-from tracescope.core.category import Op, StepKind
+from tracescope.core.category import Category, Op, StepKind
 from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
@@ -288,6 +288,14 @@ class Document:
         if label is not None and label != "other":
             return label
         return clipped(self.trace.names[int(events.name[event])])
+
+    @cached_property
+    def plain_events(self) -> Bool:
+        """Which events nothing is known of but their names and times: they belong to no kind."""
+        events = self.trace.events
+        plain = (Category.HOST, Category.OTHER)
+        unknown: Bool = (events.op == Op.NONE) & (events.work == 0) & (events.step < 0)
+        return unknown & np.isin(events.category, plain)
 
     def bytes_of(self, event: int) -> int | None:
         """Memory bytes the event moved, None where any of them is unknown."""

@@ -9,35 +9,41 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
 from PySide6.QtGui import QGuiApplication, QImage, QImageWriter, QPainter
 
 from tracescope.core.errors import TraceError
-from tracescope.ui.caption import caption_parts, headline, run_line, sha256_of, version_words
+from tracescope.ui.caption import caption_parts, sha256_of, version_words
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, register_fonts
 from tracescope.ui.paint.canvas import Canvas, Style
-from tracescope.ui.paint.caption import LINE, caption_lines, paint_caption
+from tracescope.ui.paint.caption import LINE, paint_caption
 from tracescope.ui.paint.legend import paint_legend
 from tracescope.ui.paint.report_blocks import (
-    IN_ORDER,
-    chosen_layer,
     paint_all_steps,
     paint_energy_of_step,
     paint_gap_causes,
     paint_in_order,
 )
-from tracescope.ui.paint.report_lanes import Block, lanes_height, paint_floor, paint_report_lanes
+from tracescope.ui.paint.report_lanes import Block, paint_floor, paint_report_lanes
+from tracescope.ui.paint.report_plan import (
+    FLOOR,
+    MARGIN,
+    RUN_LINE,
+    RUN_PX,
+    TITLE_LINE,
+    TITLE_PX,
+    Plan,
+    plan_picture,
+)
 from tracescope.ui.theme import LIGHT, Theme, colour
 from tracescope.ui.view_state import ViewState
 
 SIZE: Final = (1600, 900)
-SMALLEST: Final = (900, 500)
+SMALLEST: Final = (960, 720)
 LARGEST_SIDE: Final = 16_384
 MOST_PIXELS: Final = 100_000_000
 TEXT_KEY: Final = "tracescope"
 """The key of the PNG text chunk that holds the view."""
 _kept: Final[list[QGuiApplication]] = []
 """The application made for drawing lives as long as the process."""
-_MARGIN: Final = 40
-_FLOOR: Final = 84
-_BLOCKS: Final = 200
+_PAINTS: Final = {"causes": paint_gap_causes, "energy": paint_energy_of_step, "steps": paint_all_steps}
 
 
 def check_size(size: tuple[int, int], scale: float) -> None:
@@ -94,64 +100,44 @@ def _pictured(document: Document, view: ViewState) -> ViewState:
 def _compose(canvas: Canvas, document: Document, view: ViewState, full_width: float, height: float) -> None:
     painter, theme, scale = canvas.painter, canvas.theme, canvas.scale
     canvas.begin()
-    width = full_width - 2 * _MARGIN
-    title = Style(25, 700, theme.text)
-    canvas.text(_MARGIN, 52, elided(headline(document, view), width, title.px, title.weight), title)
-    line = Style(14, 400, theme.text2)
-    canvas.text(_MARGIN, 78, elided(run_line(document, view), width, line.px, line.weight), line)
-    lines = len(caption_lines(document, view, width))
-    foot = height - 22 - lines * LINE
-    rule = foot - 44
-    y = _upper(canvas, document, view, Block(_MARGIN, 92, width), rule)
-    spare = max(0.0, rule - y - _needed(document, view, rule - y))
-    _lower(canvas, document, view, Block(_MARGIN, y + spare / 3, width), rule, spare=spare / 3)
-    canvas.hline(_MARGIN, _MARGIN + width, rule, theme.border)
-    legend = QRectF(_MARGIN, rule + 6, width, 26)
+    plan = plan_picture(document, view, full_width, height)
+    width = full_width - 2 * MARGIN
+    title, line = Style(TITLE_PX, 700, theme.text), Style(RUN_PX, 400, theme.text2)
+    y = 52.0
+    for text in plan.headline:
+        canvas.text(MARGIN, y, elided(text, width, title.px, title.weight), title)
+        y += TITLE_LINE
+    y += 26 - TITLE_LINE
+    for text in plan.run:
+        canvas.text(MARGIN, y, elided(text, width, line.px, line.weight), line)
+        y += RUN_LINE
+    _upper(canvas, document, view, plan, width)
+    if plan.in_order is not None:
+        paint_in_order(canvas, Block(MARGIN, plan.in_order, width), document, view)
+    for top, keys in plan.blocks:
+        for i, key in enumerate(keys):
+            # Blocks that are narrower than their share of the picture stand at even distances.
+            left = MARGIN + i * (width - plan.block_width) / max(1, len(plan.blocks[0][1]) - 1)
+            _PAINTS[key](canvas, Block(left, top, plan.block_width), document, view)
+    canvas.hline(MARGIN, MARGIN + width, plan.rule, theme.border)
+    legend = QRectF(MARGIN, plan.rule + 6, width, 26)
     paint_legend(painter, legend, document, view, theme, scale)
-    paint_caption(painter, QRectF(_MARGIN, foot, width, lines * LINE), document, view, theme, scale)
+    foot = height - 22 - len(plan.caption) * LINE
+    paint_caption(painter, QRectF(MARGIN, foot, width, len(plan.caption) * LINE), plan.caption, theme, scale)
 
 
-def _upper(canvas: Canvas, document: Document, view: ViewState, block: Block, limit: float) -> float:
-    """Floor bar and lanes; returns where the lower part may begin."""
+def _upper(canvas: Canvas, document: Document, view: ViewState, plan: Plan, width: float) -> None:
+    """Floor bar and lanes."""
     if view.step < 0:
-        room = limit - block.top - 10
-        paint_report_lanes(canvas, Block(block.left, block.top + 10, block.width), document, view, room)
-        return limit
+        room = plan.rule - plan.top - 10
+        paint_report_lanes(canvas, Block(MARGIN, plan.top + 10, width), document, view, room, plan.stretch)
+        return
     whole = view.visible == document.step_range(view.step)
-    lanes = Block(block.left, block.top + _FLOOR, block.width)
-    high = lanes_height(document, view, limit - lanes.top)
-    bottom = paint_report_lanes(canvas, lanes, document, view, min(high, limit - lanes.top))
+    lanes = Block(MARGIN, plan.top + FLOOR, width)
+    bottom = paint_report_lanes(canvas, lanes, document, view, plan.rule - lanes.top, plan.stretch)
     # The line crosses the lanes only where both share the time axis; drawn last, it stays on top of them.
     crosses = whole and "floor" in view.overlays
-    paint_floor(canvas, block, document, view, bottom if crosses else block.top + _FLOOR - 10)
-    return lanes.top + high + 14
-
-
-def _needed(document: Document, view: ViewState, room: float) -> float:
-    """Height of the lower part: the layer in order and the blocks, as far as they fit into ``room``."""
-    if view.step < 0:
-        return room
-    layer = IN_ORDER + 14 if chosen_layer(document, view) is not None and room >= IN_ORDER else 0.0
-    return layer + _BLOCKS if layer + _BLOCKS <= room else layer
-
-
-def _lower(canvas: Canvas, document: Document, view: ViewState, block: Block, limit: float, *, spare: float) -> None:
-    """The layer in order, then three blocks side by side, as far as there is room for them."""
-    if view.step < 0:
-        return
-    y = block.top
-    if chosen_layer(document, view) is not None and y + IN_ORDER <= limit:
-        paint_in_order(canvas, Block(block.left, y, block.width), document, view)
-        y += IN_ORDER + 14 + spare
-    if y + _BLOCKS > limit:
-        return
-    parts = [paint_gap_causes, paint_all_steps]
-    if "energy" in view.overlays:
-        parts.insert(1, paint_energy_of_step)
-    gap = 40.0
-    wide = (block.width - gap * (len(parts) - 1)) / len(parts)
-    for i, paint in enumerate(parts):
-        paint(canvas, Block(block.left + i * (wide + gap), y, wide), document, view)
+    paint_floor(canvas, Block(MARGIN, plan.top, width), document, view, bottom if crosses else lanes.top - 10)
 
 
 def payload(document: Document, view: ViewState) -> str:

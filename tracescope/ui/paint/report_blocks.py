@@ -6,11 +6,12 @@ from PySide6.QtCore import QPointF, QRectF
 from tracescope.analysis.energy import energy_of
 from tracescope.core import units
 from tracescope.core.category import KIND_OF_CATEGORY
+from tracescope.core.energy import Energy, worth_a_range
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document, LayerSpan
-from tracescope.ui.fonts import text_width
+from tracescope.ui.fonts import elided, text_width
 from tracescope.ui.paint.bar_style import LETTERS, BarStyle, Marks, place
 from tracescope.ui.paint.bars import excess_labels, paint_bars
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
@@ -25,6 +26,16 @@ from tracescope.ui.view_state import ViewState
 
 IN_ORDER: float = 112
 """Height of the block that shows one layer in order."""
+
+
+_CAUSE: float = 29
+_MOST_CAUSES = 6
+
+
+def blocks_height(document: Document, step: int) -> float:
+    """Height of a row of blocks: of the causes of the gap, or of energy and steps with their figures."""
+    causes = min(_MOST_CAUSES, len(document.gap_causes(step)))
+    return max(30 + _CAUSE * causes, 178)
 
 
 def chosen_layer(document: Document, view: ViewState) -> LayerSpan | None:
@@ -120,13 +131,14 @@ def paint_gap_causes(canvas: Canvas, block: Block, document: Document, view: Vie
         return
     right = block.left + block.width
     canvas.text(right, block.top + 14, f"{facts.gap_ns / 1e3:,.0f} µs", Style(13, 400, theme.text2), AT_RIGHT)
-    causes = document.gap_causes(view.step)[:6]
+    causes = document.gap_causes(view.step)[:_MOST_CAUSES]
     if not causes:
         canvas.text(block.left, block.top + 44, "nowhere: every op is at its floor", Style(12, 400, theme.text2))
     largest = max((abs(c.ns) for c in causes), default=1)
     y = block.top + 30
     names = block.left + 24
-    start, end = block.left + min(206, block.width * 0.46), right - 104
+    longest = max((text_width(cause.title, 12) for cause in causes), default=0.0)
+    start, end = names + min(longest + 14, 0.55 * block.width), right - 104
     for cause in causes:
         row = QRectF(block.left, y, block.width, 22)
         letter = KIND_OF_CATEGORY[cause.category].letter if cause.category is not None else ""
@@ -146,17 +158,18 @@ def paint_gap_causes(canvas: Canvas, block: Block, document: Document, view: Vie
         if facts.gap_ns > 0:
             share = units.percent(cause.ns / facts.gap_ns)
             canvas.text(right, centred_baseline(row, style), share, Style(12, 400, theme.text2), AT_RIGHT)
-        y += 29
+        y += _CAUSE
 
 
 def paint_energy_of_step(canvas: Canvas, block: Block, document: Document, view: ViewState) -> None:
     """Joules of the step by source (mid fit), the range of the three fits, and the energy of a token."""
     theme = canvas.theme
     right = block.left + block.width
-    canvas.text(block.left, block.top + 14, "Energy per step, J", Style(15, 700, theme.text))
-    canvas.text(right, block.top + 14, "modelled", Style(13, 400, theme.text2), AT_RIGHT)
     series, step = document.series, view.step
     found = energy_of(series, step, int(series.duration[step]), document.basis)
+    factor, unit = units.energy_unit(found[0].mid if found is not None else 1.0)
+    canvas.text(block.left, block.top + 14, f"Energy per step, {unit}", Style(15, 700, theme.text))
+    canvas.text(right, block.top + 14, "modelled", Style(13, 400, theme.text2), AT_RIGHT)
     if found is None:
         without = document.basis.energy is None
         why = "no energy model for this machine" if without else "unknown: bytes or FLOPs are not all known"
@@ -177,7 +190,7 @@ def paint_energy_of_step(canvas: Canvas, block: Block, document: Document, view:
             canvas.hatch(area, STATIC, 6)
             canvas.frame(area, theme.static_hatch)
         value = Style(12, 600, theme.kinds[letter].label if letter else theme.text)
-        text = f"{joules:.2f}"
+        text = f"{joules / factor:.2f}"
         if text_width(text, 12, 600) + 12 <= area.width():
             base = centred_baseline(area, value)
             if letter:
@@ -186,29 +199,45 @@ def paint_energy_of_step(canvas: Canvas, block: Block, document: Document, view:
                 canvas.halo_text(area.left() + 8, base, text, value)
         half = text_width(name, 11) / 2
         centre = max(area.center().x(), free + 6 + half)
-        if joules > 0:
+        if joules > 0 and centre + half <= right:
             canvas.text(centre, bar_top + 44, name, Style(11, 400, theme.text2), CENTRE)
             free = centre + half
         x = area.right()
     y = bar_top + 66
-    low, mid, high = (block.left + v * per_j for v in (energy.low, energy.mid, energy.high))
-    canvas.hline(low, high, y, theme.ink, 2)
-    for at in (low, high):
-        canvas.vline(at, y - 4, y + 6, theme.ink, 2)
-    canvas.outline(QRectF(mid - 4, y - 3, 8, 8), theme.ink, 0, 4, theme.ink)
-    _range_words(canvas, block, energy.low, energy.mid, energy.high, (low, mid, high), y + 22)
+    if worth_a_range(energy):
+        low, mid, high = (block.left + v * per_j for v in (energy.low, energy.mid, energy.high))
+        canvas.hline(low, high, y, theme.ink, 2)
+        for at in (low, high):
+            canvas.vline(at, y - 4, y + 6, theme.ink, 2)
+        canvas.outline(QRectF(mid - 4, y - 3, 8, 8), theme.ink, 0, 4, theme.ink)
+        _range_words(canvas, block, energy, (low, mid, high), y + 22)
+    else:
+        canvas.text(block.left, y + 8, f"{units.energy(energy.mid)} in all", Style(12, 600, theme.text))
     tokens = int(document.trace.steps.generated_tokens[step])
     if tokens > 0:
         words = f"{units.energy(energy.mid / tokens)} per generated token"
-        width = canvas.text(block.left, y + 52, words, Style(13, 600, theme.text))
-        rest = f"{units.energy(energy.low / tokens)} to {units.energy(energy.high / tokens)}, {energy.level} level"
-        canvas.text(block.left + width + 12, y + 52, rest, Style(12, 400, theme.text2))
+        rest = f"{energy.level} level"
+        if worth_a_range(energy):
+            rest = f"{units.energy(energy.low / tokens)} to {units.energy(energy.high / tokens)}, {rest}"
+        _strong_and_rest(canvas, QPointF(block.left, y + 52), block.width, words, rest)
 
 
-def _range_words(
-    canvas: Canvas, block: Block, low: float, mid: float, high: float, at: tuple[float, float, float], base: float
-) -> None:
-    texts = [f"low {low:.2f}", f"mid {mid:.2f}", f"high {high:.2f} J"]
+def _strong_and_rest(canvas: Canvas, at: QPointF, room: float, strong: str, rest: str) -> None:
+    """A strong figure and what belongs to it: beside it, or where the room ends before that, under it."""
+    theme = canvas.theme
+    width = canvas.text(at.x(), at.y(), strong, Style(13, 600, theme.text)) + 12
+    style = Style(12, 400, theme.text2)
+    if width + text_width(rest, style.px) <= room:
+        canvas.text(at.x() + width, at.y(), rest, style)
+    else:
+        canvas.text(at.x(), at.y() + 18, elided(rest, room, style.px), style)
+
+
+def _range_words(canvas: Canvas, block: Block, joules: Energy, at: tuple[float, float, float], base: float) -> None:
+    named = (("low", joules.low), ("mid", joules.mid), ("high", joules.high))
+    factor, unit = units.energy_unit(joules.mid)
+    texts = [f"{name} {value / factor:.2f}" for name, value in named]
+    texts[2] += f" {unit}"
     widths = [text_width(t, 12, 600) for t in texts]
     centres = list(at)
     centres[2] = min(centres[2], block.left + block.width - widths[2] / 2)
@@ -245,7 +274,7 @@ def paint_all_steps(canvas: Canvas, block: Block, document: Document, view: View
     paint_steps(canvas, plot, bars, top_ms * 1e6, document.has_floor and "floor" in view.overlays)
     canvas.painter.restore()
     if count == 1:
-        _throughput(canvas, QPointF(block.left, plot.bottom() + 42), document, view)
+        _throughput(canvas, QPointF(block.left, plot.bottom() + 42), block.width, document, view)
         return
     x = plot.left() + view.step / count * plot.width()
     wide = max(plot.width() / count, 5.0)
@@ -256,19 +285,16 @@ def paint_all_steps(canvas: Canvas, block: Block, document: Document, view: View
     canvas.text(centre, plot.bottom() + 15, f"{view.step:,}", number, CENTRE)
     if centre + half + 30 < plot.right():
         canvas.text(plot.right(), plot.bottom() + 15, f"{count - 1:,}", Style(11, 400, theme.text2), AT_RIGHT)
-    _throughput(canvas, QPointF(block.left, plot.bottom() + 42), document, view)
+    _throughput(canvas, QPointF(block.left, plot.bottom() + 42), block.width, document, view)
 
 
-def _throughput(canvas: Canvas, at: QPointF, document: Document, view: ViewState) -> None:
+def _throughput(canvas: Canvas, at: QPointF, room: float, document: Document, view: ViewState) -> None:
     steps, step = document.trace.steps, view.step
     tokens, batch = int(steps.generated_tokens[step]), int(steps.batch[step])
     took = int(steps.duration[step])
     if tokens <= 0 or batch <= 0 or not took:
         canvas.text(at.x(), at.y(), "throughput unknown: batch or tokens unknown", Style(12, 400, canvas.theme.text2))
         return
-    width = canvas.text(
-        at.x(), at.y(), f"{tokens * 1e9 / took:,.0f} generated tok/s", Style(13, 600, canvas.theme.text)
-    )
     accepted = "all accepted" if bool(steps.all_accepted[step]) else "acceptance unknown"
-    words = f"{tokens} tok ÷ {units.millis(took)} ms, batch {batch:,}, {accepted}"
-    canvas.text(at.x() + width + 12, at.y(), words, Style(12, 400, canvas.theme.text2))
+    words = f"{tokens:,} tok ÷ {units.millis(took)} ms, batch {batch:,}, {accepted}"
+    _strong_and_rest(canvas, at, room, f"{tokens * 1e9 / took:,.0f} generated tok/s", words)

@@ -26,6 +26,9 @@ _HEIGHTS: Final[dict[Plane, tuple[int, int]]] = {
     Plane.COMMUNICATION: (16, 9), Plane.SELECTION: (16, 9),
 }  # fmt: skip
 _RAW: Final = (16, 4)
+_PATH: Final = (46, 9)
+AXIS: Final = 40
+"""Height of the layer numbers and the time axis under the lanes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +74,44 @@ def shown_rows(document: Document, view: ViewState) -> tuple[Row, ...]:
     return tuple(r for r in rows if r.title or r.lane >= 0)
 
 
-def lanes_height(document: Document, view: ViewState, room: float) -> float:
-    """Height of all lanes and their axis; without steps as much of ``room`` as the tracks take."""
+def lanes_height(document: Document, view: ViewState, stretch: float = 1.0) -> float:
+    """Height of all lanes and their axis."""
     if view.step < 0:
-        return min(room, sum(_RAW) * len(shown_rows(document, view)) + 34)
-    path = 55 if "path" in view.overlays else 0
+        return stretch * sum(_RAW) * len(shown_rows(document, view)) + AXIS
+    path = sum(_PATH) if "path" in view.overlays else 0
     planes = (r.plane for r in shown_rows(document, view) if r.plane is not None)
-    return path + sum(sum(_HEIGHTS[plane]) for plane in planes) + 40
+    return stretch * (path + sum(sum(_HEIGHTS[plane]) for plane in planes)) + AXIS
 
 
-def paint_report_lanes(canvas: Canvas, block: Block, document: Document, view: ViewState, room: float) -> float:
-    """Lanes of ``view.visible`` with layer numbers and the axis under them; returns the bottom of the lanes."""
+def tracks_shown(document: Document, view: ViewState, room: float) -> tuple[int, int]:
+    """How many tracks a trace without steps has, and of how many at least the first row fits into ``room``."""
+    rows = shown_rows(document, view)
+    fitting = rows[: max(0, int((room - AXIS) // sum(_RAW)))]
+    return sum(bool(r.title) for r in rows), sum(bool(r.title) for r in fitting)
+
+
+def paint_report_lanes(
+    canvas: Canvas, block: Block, document: Document, view: ViewState, room: float, stretch: float = 1.0
+) -> float:
+    """Lanes of ``view.visible`` with layer numbers and the axis under them; returns the bottom of the lanes.
+
+    All heights but that of the axis are multiplied by ``stretch``.
+    """
     plot = block.plot
     time = time_scale(view.visible, plot)
     y = block.top
     marks = marks_of(document, view.with_(event=UNKNOWN), UNKNOWN)
     if view.step >= 0 and "path" in view.overlays:
-        band = QRectF(plot.left(), y, plot.width(), 46)
+        band = QRectF(plot.left(), y, plot.width(), round(_PATH[0] * stretch))
         _path(canvas, block, band, document, view)
-        y += 55
-    limit = block.top + room - 42
+        y += round(sum(_PATH) * stretch)
+    limit = block.top + room - AXIS
     rows = shown_rows(document, view)
-    bottom = y + sum(sum(_HEIGHTS[r.plane]) if r.plane is not None else sum(_RAW) for r in rows)
-    bottom = min(bottom, limit)
+    heights = [[round(part * stretch) for part in (_HEIGHTS[r.plane] if r.plane is not None else _RAW)] for r in rows]
+    bottom = min(y + sum(map(sum, heights)), limit)
     if view.step >= 0:
         _bands(canvas, QRectF(plot.left(), y - 4, plot.width(), bottom - y), time, document, view)
-    for row in rows:
-        height, below = _HEIGHTS[row.plane] if row.plane is not None else _RAW
+    for row, (height, below) in zip(rows, heights, strict=True):
         if y + height > limit:
             break
         band = QRectF(plot.left(), y, plot.width(), height)
