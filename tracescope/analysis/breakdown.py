@@ -1,6 +1,7 @@
 """One step taken apart: what each event took, what it had to take, and what was idle. It adds up to the nanosecond."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
+
+MOST_UNPRICED: Final = 0.1
+"""A share of floor speed is told where operations without a floor take at most this part of the time."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,10 +47,32 @@ class StepBreakdown:
         """The whole step above its op floor; all of it where no floor is known."""
         return self.duration_ns - max(0, self.floor_ops_ns)
 
+    @property
+    def unpriced_ns(self) -> int:
+        """Exposed time of the events whose floor is not known: how much of it is above a floor is not known either."""
+        return int(self.exposed_ns[~self.floor_known].sum())
+
+    @property
+    def known_gap_ns(self) -> int:
+        """Time that is known to be above the floor: of the events that have one, and idle. With ``unpriced_ns`` and
+        the op floor it is the duration.
+        """
+        return self.gap_of_step_ns - self.unpriced_ns
+
+    @property
+    def partly_priced(self) -> bool:
+        """Whether events without a floor take so much of the step that its floor says little about it."""
+        return not mostly_priced(self.unpriced_ns, int(self.exposed_ns.sum()))
+
     def row_of(self, event: int) -> int:
         """The row of event id ``event``, -1 where it is not a device event of this step."""
         found = np.flatnonzero(self.events == event)
         return int(found[0]) if len(found) else -1
+
+
+def mostly_priced(unpriced_ns: int, time_ns: int) -> bool:
+    """Whether so little of a time is spent without a floor that the floor of the rest may stand for all of it."""
+    return unpriced_ns <= MOST_UNPRICED * time_ns
 
 
 @dataclass(frozen=True, eq=False, slots=True)

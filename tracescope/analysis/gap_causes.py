@@ -9,11 +9,15 @@ from tracescope.core.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class GapCause:
-    """One cause; ``category`` gives its colour and letter, None is time in which nothing ran. ``ns`` is signed."""
+    """One cause; ``category`` gives its colour and letter, None is time in which nothing ran. ``ns`` is signed.
+
+    ``priced`` is False for the time of operations without a floor: how much of it is gap is not known.
+    """
 
     title: str
     category: Category | None
     ns: int
+    priced: bool = True
 
 
 _ABOVE: dict[Category, tuple[str, Category]] = {
@@ -28,25 +32,22 @@ _ABOVE: dict[Category, tuple[str, Category]] = {
     Category.HOST: ("host and token selection", Category.TOKEN_SELECTION),
 }
 
-_WITHOUT_FLOOR: dict[Category, str] = {
-    Category.WEIGHT_READ: "weight reads, bytes unknown",
-    Category.KV_READ: "attention, bytes unknown",
-    Category.COMMUNICATION: "communication, bytes unknown",
-}
-
 IDLE_TITLE = "launch gaps"
+UNPRICED_TITLE = "bytes unknown"
+_UNPRICED: tuple[str, Category | None] = (UNPRICED_TITLE, None)
 
 
 def gap_causes(trace: Trace, breakdown: StepBreakdown) -> tuple[GapCause, ...]:
-    """Causes of the step's gap, largest first, zero ones left out; their sum is ``breakdown.gap_of_step_ns``."""
+    """Causes of the step's gap, largest first, zero ones left out; those that are priced sum to its ``known_gap_ns``.
+
+    All together, with the time of operations without a floor, sum to ``breakdown.gap_of_step_ns``.
+    """
     total: dict[tuple[str, Category | None], int] = {}
     categories = trace.events.category[breakdown.events].tolist()
     gaps = breakdown.gap_ns.tolist()
     for category, gap, known in zip(categories, gaps, breakdown.floor_known.tolist(), strict=True):
-        title, shown = _ABOVE[Category(category)]
-        if not known:
-            title = _WITHOUT_FLOOR.get(Category(category), title)
-        total[title, shown] = total.get((title, shown), 0) + gap
+        key = _ABOVE[Category(category)] if known else _UNPRICED
+        total[key] = total.get(key, 0) + gap
     total[IDLE_TITLE, None] = breakdown.idle_ns
-    causes = [GapCause(title, category, ns) for (title, category), ns in total.items() if ns]
+    causes = [GapCause(*key, ns, priced=key != _UNPRICED) for key, ns in total.items() if ns]
     return tuple(sorted(causes, key=lambda c: (-c.ns, c.title)))

@@ -21,8 +21,9 @@ class LayerRows:
     """One row an op and layer, sorted by gap (largest first), int64 each; -1 where a layer or an amount is not known.
 
     ``floor_ns`` is -1 where no event of the row has a floor (it counts 0 in the sums); ``gap_ns`` is the exposed time
-    less the floor that is known. ``sum(gap_ns) + idle_ns == step_ns - floor_ops_ns`` exactly, where ``floor_ops_ns`` is
-    -1 (and counts 0) if no floor is known. ``ids`` are the device events of the steps, ``row`` the row of each.
+    less the floor that is known, ``unpriced_ns`` the part of it that is of events without a floor.
+    ``sum(gap_ns) + idle_ns == step_ns - floor_ops_ns`` exactly, where ``floor_ops_ns`` is -1 (and counts 0) if no floor
+    is known. ``ids`` are the device events of the steps, ``row`` the row of each.
     """
 
     layer: I64
@@ -33,6 +34,7 @@ class LayerRows:
     exposed_ns: I64
     floor_ns: I64
     gap_ns: I64
+    unpriced_ns: I64
     work: WorkSums
     idle_ns: int
     step_ns: int
@@ -70,6 +72,7 @@ def layer_rows(trace: Trace, basis: Basis, steps: I64) -> LayerRows:
         exposed_ns=exposed[order],
         floor_ns=np.where(known, floor, UNKNOWN)[order],
         gap_ns=(exposed - floor)[order],
+        unpriced_ns=sums(np.where(times.known, 0, times.exposed))[order],
         work=work.taken(order),
         idle_ns=int(idle_ns(times.rows).sum()),
         step_ns=int(times.rows.duration.sum()),

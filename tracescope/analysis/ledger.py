@@ -16,7 +16,8 @@ class LedgerRow:
     """An op in a layer of a step. ``layer`` -1 outside the layers; a floor, bytes or a share that is unknown is None.
 
     ``event`` is the longest event of the row. ``name``: the op, else the name that all its events share, else the
-    category. ``memory_bytes`` are those of all its events. ``share_of_gap``: its gap by the step's.
+    category. ``unpriced_ns`` is the part of its gap that is of events without a floor. ``memory_bytes``: of all
+    events. ``share_of_gap``: its gap by the step's.
     """
 
     layer: int
@@ -27,6 +28,7 @@ class LedgerRow:
     took_ns: int
     floor_ns: int | None
     gap_ns: int
+    unpriced_ns: int
     memory_bytes: int | None
     share_of_gap: float | None
 
@@ -49,6 +51,7 @@ def ledger(trace: Trace, basis: Basis, step: int) -> tuple[LedgerRow, ...]:
                 took_ns=int(rows.exposed_ns[row]),
                 floor_ns=_known(rows.floor_ns[row]),
                 gap_ns=gap,
+                unpriced_ns=int(rows.unpriced_ns[row]),
                 memory_bytes=_known(moved[row]),
                 share_of_gap=gap / total if total > 0 else None,
             )
