@@ -4,8 +4,9 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QPushButton, QStatusBar
 
 from tracescope.core.category import KIND_OF_CATEGORY, Category
-from tracescope.core.units import MISSING, duration, percent, rate
+from tracescope.core.units import MISSING, duration, rate
 from tracescope.ui.document import Document
+from tracescope.ui.floor_words import event_floor, share_of_floor, share_text
 from tracescope.ui.fonts import font
 from tracescope.ui.messages import plain_label
 from tracescope.ui.opener import Loading
@@ -43,20 +44,10 @@ def _event_parts(document: Document, view: ViewState) -> list[str]:
     title = document.title_of(view.event)
     kind = KIND_OF_CATEGORY[category].title
     parts = [title if title == kind else f"{title}, {kind}", duration(took)]
-    floor = event_floor(document, view.event)
-    if floor is not None and took:
-        parts.append(f"{percent(floor / took)} of floor")
+    share = share_of_floor(event_floor(document, view.event), took)
+    if share is not None:
+        parts.append(f"{share_text(share)} of floor")
     return parts
-
-
-def event_floor(document: Document, event: int) -> int | None:
-    """The floor of one event in ns, None where it is not known or it is not a device event of a step."""
-    step = int(document.trace.events.step[event])
-    if step < 0:
-        return None
-    taken = document.breakdown(step)
-    row = taken.row_of(event)
-    return int(taken.floor_ns[row]) if row >= 0 and taken.floor_known[row] else None
 
 
 def _basis_text(document: Document) -> str:

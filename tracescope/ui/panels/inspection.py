@@ -11,9 +11,10 @@ from tracescope.core.arithmetic import kv_bytes_per_token_per_layer, layer_matri
 from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
 from tracescope.core.energy import Energy, EnergySplit
 from tracescope.core.trace import UNKNOWN
-from tracescope.core.units import MISSING, count, duration, flops, millis, percent, rate, signed_duration, size
+from tracescope.core.units import MISSING, duration, flops, millis, percent, plural, rate, signed_duration, size
 from tracescope.core.units import peak as peak_rate
 from tracescope.ui.document import Document
+from tracescope.ui.floor_words import NO_FLOOR, event_floor, share_of_floor, why_no_floor
 
 Row = tuple[str, str, str]
 """Label, expression with its operands and units, result."""
@@ -40,6 +41,10 @@ class Inspection:
     took_ns: int
     floor_ns: int | None
     rows: tuple[Row, ...]
+    unpriced_ns: int = 0
+    """Time of operations without a floor, which is neither floor nor above it."""
+    partly_priced: bool = False
+    """So much of the time is of operations without a floor that there is no share to tell."""
     energy: Energy | None = None
     energy_parts: tuple[tuple[str, float], ...] = ()
     """Joules of the middle fit by kind letter, and ``static``."""
@@ -50,12 +55,12 @@ class Inspection:
     @property
     def above_ns(self) -> int | None:
         """Time above the floor, signed."""
-        return None if self.floor_ns is None else self.took_ns - self.floor_ns
+        return None if self.floor_ns is None else self.took_ns - self.floor_ns - self.unpriced_ns
 
     @property
     def share(self) -> float | None:
-        """Floor over time: the speed as a share of the floor's."""
-        return None if self.floor_ns is None or not self.took_ns else self.floor_ns / self.took_ns
+        """Floor over time: the speed as a share of the floor's; None where there is none to tell."""
+        return None if self.partly_priced else share_of_floor(self.floor_ns, self.took_ns)
 
 
 def inspect_event(document: Document, event: int) -> Inspection:
@@ -66,7 +71,7 @@ def inspect_event(document: Document, event: int) -> Inspection:
     step, layer = int(events.step[event]), int(events.layer[event])
     taken = document.breakdown(step) if step >= 0 else None
     row = -1 if taken is None else taken.row_of(event)
-    floor = int(taken.floor_ns[row]) if taken is not None and row >= 0 and taken.floor_known[row] else None
+    floor = event_floor(document, event)
     title, kind = document.title_of(event), KIND_OF_CATEGORY[category].title
     place = [f"layer {layer}"] if layer >= 0 else []
     place += [f"step {step}"] if step >= 0 else []
@@ -105,8 +110,7 @@ def _event_rows(document: Document, event: int, took: int, floor: int | None) ->
     memory_ns = None if memory is None or bandwidth is None else memory * 1e9 / bandwidth
     compute_ns = None if done < 0 or peak is None else done * 1e9 / peak
     if floor is None:
-        why = "no bytes recorded" if memory is None else "bandwidth unknown"
-        rows.append(("floor", why, "none"))
+        rows.append(("floor", why_no_floor(document, event), NO_FLOOR))
     elif compute_ns is not None and compute_ns > (memory_ns or 0.0):
         rows.append(("floor", f"{flops(done)} ÷ {peak_rate(peak)}", duration(floor)))
     elif memory:
@@ -272,13 +276,16 @@ def inspect_step(document: Document, step: int) -> Inspection:
     floor = taken.floor_ops_ns if taken.floor_ops_ns != UNKNOWN else None
     ops = len(taken.events) - taken.ops_without_floor
     if floor is None:
-        rows.append(("floor", "no bytes known" if document.has_floor else "bandwidth unknown", "none"))
+        rows.append(("floor", "no bytes known" if document.has_floor else "bandwidth unknown", NO_FLOOR))
     else:
-        rows.append(("floor", f"sum over {ops:,} operations", f"{millis(floor)} ms"))
-        above = f"{millis(taken.duration_ns)} − {millis(floor)} ms"
-        rows.append(("above", above, f"{millis(taken.gap_of_step_ns)} ms"))
+        of = f" of {len(taken.events):,}" if taken.ops_without_floor else ""
+        rows.append(("floor", f"sum over {ops:,}{of} operations", f"{millis(floor)} ms"))
+        terms = [taken.duration_ns, floor] + ([taken.unpriced_ns] if taken.unpriced_ns else [])
+        above = f"{' − '.join(millis(term) for term in terms)} ms"
+        rows.append(("above", above, f"{millis(taken.known_gap_ns)} ms"))
     if taken.ops_without_floor:
-        rows.append(("no floor", "operations whose bytes are unknown", count(taken.ops_without_floor)))
+        unknown = f"bytes unknown, {plural(taken.ops_without_floor, 'operation')}"
+        rows.append(("no floor", unknown, f"{millis(taken.unpriced_ns)} ms"))
     rows.append(("idle", "nothing ran on the device", duration(taken.idle_ns)))
     mbu = float(series.mbu[step])
     if not np.isnan(mbu):
@@ -288,4 +295,13 @@ def inspect_step(document: Document, step: int) -> Inspection:
     if host > 0:
         rows.append(("host wait", "before the step, not in it", duration(host)))
     subtitle = document.trace.names[int(steps.label[step])]
-    return Inspection(document.step_title(step), subtitle, None, taken.duration_ns, floor, tuple(rows))
+    return Inspection(
+        document.step_title(step),
+        subtitle,
+        None,
+        taken.duration_ns,
+        floor,
+        tuple(rows),
+        unpriced_ns=0 if floor is None else taken.unpriced_ns,
+        partly_priced=taken.partly_priced,
+    )

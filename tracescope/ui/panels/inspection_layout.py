@@ -9,6 +9,7 @@ from PySide6.QtCore import QPointF, QRectF
 from tracescope.core.category import KIND_OF_CATEGORY, Category, Op
 from tracescope.core.units import duration, energy, micros, percent, signed_duration
 from tracescope.ui.document import Document
+from tracescope.ui.floor_words import share_text
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import CENTRE, RIGHT, Canvas, Style
 from tracescope.ui.paint.hatch import INK
@@ -126,7 +127,7 @@ def _bar(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
         canvas.hatch(bar, letter, 6)
     canvas.fill(QRectF(bar.left(), bar.top(), at - bar.left(), bar.height()), kind.fill)
     canvas.frame(bar, kind.edge)
-    text = f"{percent(share)} of floor speed" if share <= 1 else f"faster than its floor ({percent(share)})"
+    text = f"{share_text(share)} of floor speed" if share <= 1 else f"faster than its floor ({percent(share)})"
     inside = text_width(text, 11, 600) + 16 <= at - bar.left()
     if inside:
         canvas.text_in(bar.adjusted(8, 0, 0, 0), text, Style(11, 600, kind.label))
@@ -228,8 +229,11 @@ def _twins(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
         top = plot.bottom() - plot.height() * took / largest
         bar = QRectF(left, top, right - left, plot.bottom() - top)
         solid = plot.bottom() - plot.height() * min(took, floor) / largest
-        canvas.hatch(bar, letter, 4)
-        if twins.floor_known[i]:
+        if not twins.floor_known[i]:
+            canvas.fill(bar, kind.tint)
+            canvas.frame(bar, kind.edge)
+        else:
+            canvas.hatch(bar, letter, 4)
             canvas.fill(QRectF(left, solid, right - left, plot.bottom() - solid), kind.fill)
         if i == twins.current:
             canvas.outline(bar.adjusted(-1.5, -1.5, 1.5, 1.5), t.accent, 2, 2)

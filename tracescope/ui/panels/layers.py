@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.tables import Table
 from tracescope.core.category import Category
-from tracescope.core.units import MISSING, count, micros, percent, plural, size
+from tracescope.core.units import MISSING, count, micros, plural, size
 from tracescope.ui import moves
+from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 from tracescope.ui.messages import plain_label
 from tracescope.ui.panels.panel import PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
@@ -35,15 +36,18 @@ def layers_columns(table: Table) -> tuple[ScreenColumn, ...]:
     def floor(i: int) -> int | None:
         return None if table.summary["floor_ops_ns"] is None else cells("floor_ns")(i)
 
+    def gap(i: int) -> int | None:
+        return None if floor(i) is None else cells("gap_ns")(i)
+
     return (
         ScreenColumn("op", named, plain, draw=Draw.CHIP, width=130),
         ScreenColumn("layer", cells("layer"), lambda v: MISSING if v is None else str(v), width=48),
         ScreenColumn("events", cells("events"), count, width=60),
         ScreenColumn("took", cells("exposed_ns"), micros, "µs", width=86),
-        ScreenColumn("floor", floor, lambda v: "none" if v is None else micros(v), "µs", width=86),
-        ScreenColumn("gap", cells("gap_ns"), micros, "µs", Draw.STRONG, width=76),
-        ScreenColumn("", lambda i: max(0, cells("gap_ns")(i)), plain, draw=Draw.BAR),
-        ScreenColumn("of floor", cells("floor_fraction"), percent, width=66),
+        ScreenColumn("floor", floor, floor_micros, "µs", width=86),
+        ScreenColumn("gap", gap, gap_micros, "µs", Draw.STRONG, width=76),
+        ScreenColumn("", lambda i: max(0, gap(i) or 0), plain, draw=Draw.BAR),
+        ScreenColumn("of floor", lambda i: share_of_floor(floor(i), cells("exposed_ns")(i)), share_text, width=66),
         ScreenColumn("weights", cells("weight_read_bytes"), size, width=76),
         ScreenColumn("KV read", cells("kv_read_bytes"), size, width=76),
         ScreenColumn("intensity", cells("intensity"), intensity, "FLOP/B", width=110),

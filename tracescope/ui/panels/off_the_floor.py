@@ -6,6 +6,7 @@ from tracescope.analysis.ledger import LedgerRow
 from tracescope.core.units import MISSING, micros, percent, size
 from tracescope.ui import moves
 from tracescope.ui.document import clipped
+from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 from tracescope.ui.panels.panel import PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
@@ -14,30 +15,32 @@ from tracescope.ui.session import Session
 from tracescope.ui.theme import Theme
 
 
-def none_or(text: str) -> str:
-    """A floor that is not known is "none", not an em dash: the word says that there is no floor."""
-    return "none" if text == MISSING else text
+def ledger_columns(rows: tuple[LedgerRow, ...], known_gap: int, *, priced: bool) -> tuple[ScreenColumn, ...]:
+    """The columns of the table over one step's rows, whose known gap is ``known_gap`` ns; ``priced``: with a bandwidth.
 
+    A row without a floor has no gap on screen: its place among the others is that of its time.
+    """
 
-def ledger_columns(rows: tuple[LedgerRow, ...], *, priced: bool) -> tuple[ScreenColumn, ...]:
-    """The columns of the table over one step's rows; ``priced``: whether a bandwidth is known."""
+    def floor(i: int) -> int | None:
+        return rows[i].floor_ns if priced else None
 
-    def of_floor(i: int) -> float | None:
-        row = rows[i]
-        return None if not priced or not row.floor_ns or not row.took_ns else row.floor_ns / row.took_ns
+    def gap(i: int) -> int | None:
+        return None if floor(i) is None else rows[i].gap_ns - rows[i].unpriced_ns
+
+    def of_gap(i: int) -> float | None:
+        known = gap(i)
+        return None if known is None or not known_gap else known / known_gap
 
     return (
         ScreenColumn("op", lambda i: clipped(rows[i].name), plain, draw=Draw.CHIP, width=150),
         ScreenColumn("layer", lambda i: rows[i].layer if rows[i].layer >= 0 else None, _cell, width=48),
         ScreenColumn("took", lambda i: rows[i].took_ns, micros, "µs", width=72),
-        ScreenColumn(
-            "floor", lambda i: rows[i].floor_ns if priced else None, lambda ns: none_or(micros(ns)), "µs", width=66
-        ),
-        ScreenColumn("gap", lambda i: rows[i].gap_ns, micros, "µs", Draw.STRONG, width=66),
-        ScreenColumn("", lambda i: max(0, rows[i].gap_ns), plain, draw=Draw.BAR),
-        ScreenColumn("of floor", of_floor, percent, width=66),
+        ScreenColumn("floor", floor, floor_micros, "µs", width=66),
+        ScreenColumn("gap", gap, gap_micros, "µs", Draw.STRONG, width=66),
+        ScreenColumn("", lambda i: max(0, gap(i) or 0), plain, draw=Draw.BAR),
+        ScreenColumn("of floor", lambda i: share_of_floor(floor(i), rows[i].took_ns), share_text, width=66),
         ScreenColumn("bytes", lambda i: rows[i].memory_bytes, size, width=76),
-        ScreenColumn("of step gap", lambda i: rows[i].share_of_gap, lambda s: percent(s, 1), width=84),
+        ScreenColumn("of step gap", of_gap, lambda s: percent(s, 1), width=84),
     )
 
 
@@ -72,7 +75,9 @@ class OffTheFloorPanel(PanelWidget):
             self._rows = document.off_the_floor(step) if document is not None and step >= 0 else ()
             rows = self._rows
             priced = document is not None and document.has_floor
-            self.table.rows.show_rows(ledger_columns(rows, priced=priced), len(rows), lambda i: rows[i].category)
+            known_gap = document.breakdown(step).known_gap_ns if document is not None and rows else 0
+            columns = ledger_columns(rows, max(0, known_gap), priced=priced)
+            self.table.rows.show_rows(columns, len(rows), lambda i: rows[i].category)
             self.table.lay_out()
             self.causes.show_step(document, step)
         if view is not None:

@@ -3,7 +3,7 @@
 from tracescope.core.category import EventFlag
 from tracescope.core.units import duration, signed_duration, size
 from tracescope.ui.document import Document
-from tracescope.ui.status import event_floor
+from tracescope.ui.floor_words import event_floor
 
 
 def tip_text(document: Document, event: int) -> str:

@@ -1,0 +1,104 @@
+"""What is said of floors: unknown, 0 by definition and tiny are three things, in every panel alike."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.made_traces import BASIS, NO_BASIS, Ev, St, make_trace
+from tracescope.analysis.layers import layers_table
+from tracescope.core.category import Category, Op
+from tracescope.core.trace import Trace
+from tracescope.ui.document import Document
+from tracescope.ui.floor_words import event_floor, floor_micros, share_of_floor, share_text, why_no_floor
+from tracescope.ui.panels.inspection import inspect_event, inspect_step
+from tracescope.ui.panels.layers import layers_columns
+from tracescope.ui.panels.off_the_floor import ledger_columns
+from tracescope.ui.status import status_parts
+
+WEIGHTS, KV, COMPUTE = Category.WEIGHT_READ, Category.KV_READ, Category.COMPUTE
+
+EVENTS = [
+    Ev(0, 2000, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=1200),
+    Ev(2000, 300, op=Op.ROPE, layer=0, category=COMPUTE),
+    Ev(2300, 700, op=Op.EXPERTS, layer=0, category=WEIGHTS, unknown=True),
+    Ev(3000, 900, op=Op.NORM, layer=0, category=COMPUTE, weight_read=2),
+    Ev(3900, 50, op=Op.ALL_REDUCE, layer=0, category=Category.COMMUNICATION, link=8),
+]
+
+
+def made(events: list[Ev], **basis: object) -> Document:
+    trace: Trace = make_trace(events, [St(0, 4000)])
+    return Document(trace, replace(BASIS, **basis), Path("a.json"))  # type: ignore[arg-type]
+
+
+def columns_of(document: Document) -> list[dict[str, str]]:
+    """The texts of the ledger's rows as they are on screen."""
+    rows = document.off_the_floor(0)
+    columns = ledger_columns(rows, document.breakdown(0).known_gap_ns, priced=document.has_floor)
+    return [{c.title: c.text(c.cell(i)) for c in columns} for i in range(len(rows))]
+
+
+def test_a_floor_of_nothing_is_no_speed_and_a_tiny_one_is_not_nothing() -> None:
+    assert [share_of_floor(*pair) for pair in ((None, 10), (0, 10), (5, 0), (5, 10))] == [None, None, None, 0.5]
+    assert [share_text(s) for s in (None, 0.001, 0.0049, 0.006, 1.2)] == ["—", "<1 %", "<1 %", "1 %", "120 %"]
+    assert [floor_micros(ns) for ns in (None, 0, 2, 49, 50, 1200)] == ["none", "0.0", "<0.1", "<0.1", "0.1", "1.2"]
+
+
+def test_every_panel_says_the_same_of_the_same_floor() -> None:
+    document = made(EVENTS)
+    cells = {row["op"]: row for row in columns_of(document)}
+    assert [cells[op]["floor"] for op in ("qkv", "rope", "experts", "norm")] == ["1.2", "0.0", "none", "<0.1"]
+    assert [cells[op]["of floor"] for op in ("qkv", "rope", "experts", "norm")] == ["60 %", "—", "—", "<1 %"]
+    assert [cells[op]["gap"] for op in ("qkv", "rope", "experts")] == ["0.8", "0.3", "—"]
+    shares = [inspect_event(document, event).share for event in range(4)]
+    assert shares == [0.6, None, None, pytest.approx(2 / 900)]
+    said = [" ".join(status_parts(document, document.initial_view().with_(event=e))[0]) for e in range(4)]
+    assert ["of floor" in text for text in said] == [True, False, False, True]
+
+
+def test_what_is_missing_is_named() -> None:
+    document = made(EVENTS)
+    assert why_no_floor(document, 2) == "bytes unknown"
+    assert event_floor(document, 4) is None
+    assert why_no_floor(document, 4) == "link bandwidth unknown"
+    unpriced = Document(document.trace, NO_BASIS, Path("a.json"))
+    assert [why_no_floor(unpriced, event) for event in (0, 2)] == ["bandwidth unknown", "bytes and bandwidth unknown"]
+    assert all(inspect_event(unpriced, event).floor_ns is None for event in range(5))
+
+
+def test_without_a_floor_there_is_no_gap_on_screen() -> None:
+    unpriced = Document(made(EVENTS).trace, NO_BASIS, Path("a.json"))
+    rows = columns_of(unpriced)
+    assert {row["gap"] for row in rows} == {"—"}
+    assert {row["of step gap"] for row in rows} == {"—"}
+    assert [row["took"] for row in rows] == ["2.0", "0.9", "0.7", "0.3", "0.1"]
+    ledger = unpriced.off_the_floor(0)
+    bar = next(c for c in ledger_columns(ledger, 0, priced=False) if not c.title)
+    assert [bar.cell(i) for i in range(len(ledger))] == [0] * len(ledger)
+    assert all(row.gap_ns == row.took_ns for row in ledger)
+
+
+def test_the_step_tells_a_share_only_of_what_is_priced() -> None:
+    whole = inspect_step(made(EVENTS[:2] + EVENTS[3:4]), 0)
+    assert whole.share is not None
+    part = inspect_step(made(EVENTS), 0)
+    assert part.share is None
+    assert part.floor_ns is not None
+    assert part.above_ns == part.took_ns - part.floor_ns - 750
+    labels = {label: (text, result) for label, text, result in part.rows}
+    assert labels["floor"][0] == "sum over 3 of 5 operations"
+    assert labels["no floor"] == ("bytes unknown, 2 operations", "0.001 ms")
+
+
+def test_the_layers_panel_shows_the_same_words() -> None:
+    document = made(EVENTS)
+    table = layers_table(document.trace, document.basis, 0)
+    columns = {c.title: c for c in layers_columns(table)}
+    said = {
+        columns["op"].cell(i): tuple(columns[key].text(columns[key].cell(i)) for key in ("floor", "gap", "of floor"))
+        for i in range(len(table))
+    }
+    assert said["experts"] == ("none", "—", "—")
+    assert said["rope"] == ("0.0", "0.3", "—")
+    assert said["norm"] == ("<0.1", "0.9", "<1 %")
