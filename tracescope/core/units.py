@@ -61,6 +61,11 @@ def bandwidth_source(source: str) -> str:
     return {"datasheet": "datasheet, not sustained", "user": "given by the user"}.get(source, source)
 
 
+def short_source(source: str) -> str:
+    """:func:`bandwidth_source` in one word, for where there is little room."""
+    return {"user": "given"}.get(source, source)
+
+
 def seconds(value: float | None) -> str:
     """A duration given in seconds, in the unit that suits it (``7.045 ms``)."""
     return MISSING if value is None else duration(value * 1e9)

@@ -108,7 +108,8 @@ class Commands(QObject):
         document = self._session.document
         if document is None or sha256_of(document) != content.get("sha256") or not view_fits(document, view):
             named = printable(str(content.get("name", "")))
-            self._messages.post(Message(f"This picture shows {named}.", "Open that trace first, then drop it again."))
+            text, advice = f"This picture shows {named}.", "Open that trace first, then drop it again."
+            self._messages.post(Message(text, advice, "Open…", self.open_file))
             return
         self._session.look(view)
 

@@ -155,6 +155,7 @@ class MainWindow(QMainWindow):
         self._saved.setFixedSize(56, 20)
         self._title.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._saved.setFont(font(11))
+        self._saved.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._saved.setProperty("role", "muted")
         # The menu bar does not keep its corner widget alive by itself.
         self._corner = _row(self._title, self._saved)
@@ -299,7 +300,7 @@ class MainWindow(QMainWindow):
 def _row(*widgets: QWidget) -> QWidget:
     holder = QWidget()
     layout = QHBoxLayout(holder)
-    layout.setContentsMargins(0, 0, 12, 0)
+    layout.setContentsMargins(0, 0, 8, 0)
     layout.setSpacing(10)
     layout.addStretch(1)
     for widget in widgets:

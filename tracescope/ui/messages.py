@@ -75,6 +75,14 @@ def plain_menu_text(text: str) -> str:
     return printable(text).replace("&", "&&")
 
 
+def joined(text: str, advice: str) -> str:
+    """Two sentences one after the other, with a full stop between them where the first has none."""
+    text, advice = text.strip(), advice.strip()
+    if not text or not advice:
+        return text or advice
+    return f"{text} {advice}" if text[-1] in ".!?:" else f"{text}. {advice}"
+
+
 class MessageBar(QWidget):
     """One line under the toolbar in warning colours; hidden while there is nothing to say."""
 
@@ -118,12 +126,13 @@ class MessageBar(QWidget):
         self._forget.stop()
         if not message.warning and not message.button:
             self._forget.start()
-        self._text.setText(f"{message.text} {message.advice}".strip())
+        self._text.setText(joined(message.text, message.advice))
         self._button.setVisible(bool(message.button))
         self._button.setText(message.button)
         self.setProperty("warning", message.warning)
-        self.style().unpolish(self)
-        self.style().polish(self)
+        for widget in (self, self._text):  # a child's colour hangs on the property too
+            self.style().unpolish(widget)
+            self.style().polish(widget)
         self.show()
 
     def _press(self) -> None:

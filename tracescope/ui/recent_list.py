@@ -8,7 +8,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from tracescope.core.errors import printable
-from tracescope.core.units import MISSING, percent
+from tracescope.core.units import MISSING, percent, plural
 from tracescope.ui.fonts import elided, font
 from tracescope.ui.messages import plain_label
 from tracescope.ui.paint.hatch import INK, hatch_brush
@@ -17,6 +17,8 @@ from tracescope.ui.theme import LIGHT, Theme, colour
 
 SHOWN = 5
 _BAR = 90
+_INSET = 6
+"""Heads and rows begin at the same px; the rows' ground reaches farther."""
 
 
 class TraceRow(QAbstractButton):
@@ -49,10 +51,10 @@ class TraceRow(QAbstractButton):
         room = area.width() - (_BAR + 70 if self._share is not None else 12)
         painter.setFont(font(12, 600))
         painter.setPen(colour(t.text if self.isEnabled() else t.muted))
-        painter.drawText(QRectF(6, 6, room, 18), Qt.AlignmentFlag.AlignVCenter, elided(self.text(), room, 12, 600))
+        painter.drawText(QRectF(_INSET, 6, room, 18), Qt.AlignmentFlag.AlignVCenter, elided(self.text(), room, 12, 600))
         painter.setFont(font(11))
         painter.setPen(colour(t.text2 if self.isEnabled() else t.muted))
-        painter.drawText(QRectF(6, 25, room, 18), Qt.AlignmentFlag.AlignVCenter, elided(self._second, room, 11))
+        painter.drawText(QRectF(_INSET, 25, room, 18), Qt.AlignmentFlag.AlignVCenter, elided(self._second, room, 11))
         if self._share is not None:
             self._paint_share(painter, area, min(1.0, max(0.0, self._share)))
         if self.hasFocus():
@@ -108,8 +110,8 @@ class RecentList(QWidget):
             self._head("Recent")
             for entry in recent[:SHOWN]:
                 path = Path(entry.path)
-                steps = MISSING if entry.steps is None else f"{entry.steps:,} step{'' if entry.steps == 1 else 's'}"
-                events = MISSING if entry.events is None else f"{entry.events:,} events"
+                steps = MISSING if entry.steps is None else plural(entry.steps, "step")
+                events = MISSING if entry.events is None else plural(entry.events, "event")
                 there = path.exists()
                 second = f"{steps} · {events} · {entry.opened.replace('T', ' ')}" if there else "no longer there"
                 self._row(path, TraceRow(path.name, second, entry.floor_share, available=there))
@@ -127,7 +129,7 @@ class RecentList(QWidget):
     def _head(self, title: str) -> None:
         label = plain_label(title)
         label.setFont(font(15, 600))
-        label.setContentsMargins(0, 10, 0, 4)
+        label.setContentsMargins(_INSET, 10, 0, 4)
         self._layout.addWidget(label)
 
     def _row(self, path: Path, row: TraceRow) -> None:

@@ -8,6 +8,9 @@ from PySide6.QtWidgets import QApplication
 
 from tracescope.ui.theme import Theme, mixed
 
+SPIN_INSET = (4, 0, 0, 0)
+"""Text margins of the field in a spin box, which a style sheet does not reach: with its border, 6 px as in fields."""
+
 
 def apply(application: QApplication, theme: Theme) -> None:
     """Give the whole application another palette and style sheet, and nothing but that."""
@@ -81,16 +84,19 @@ QToolBar {{ background: {t.head}; border: 0; border-bottom: 1px solid {t.border}
 QToolBar::separator {{ background: {t.border}; width: 1px; margin: 4px 6px; }}
 QToolButton {{ color: {t.text}; border: 0; border-radius: 4px; padding: 2px 6px; min-height: 22px;
   border-bottom: 2px solid transparent; }}
+QToolButton[words="true"] {{ padding: 2px 0 2px 12px; }}
 QToolButton:hover {{ background: {t.hover}; }}
 QToolButton:focus {{ border: 2px solid {t.accent}; padding: 0 4px; }}
+QToolButton[words="true"]:focus {{ padding: 0 0 0 10px; }}
 QToolButton:checked {{ background: {t.hover}; border-bottom: 2px solid {t.accent}; border-radius: 2px; }}
 QToolButton:disabled {{ color: {off}; }}
 QToolButton:checked:disabled {{ border-bottom-color: {mixed(t.accent, t.head, 0.38)}; }}
-QToolButton#exportButton {{ border: 1px solid {t.border}; padding: 1px 8px; background: {t.panel}; }}
+QToolButton#exportButton {{ border: 1px solid {t.border}; padding: 1px 5px 1px 11px; background: {t.panel}; }}
 QToolButton::menu-indicator {{ image: none; }}
 QStatusBar {{ background: {t.head}; color: {t.text2}; border-top: 1px solid {t.border}; }}
 QStatusBar::item {{ border: 0; }}
 QLabel {{ color: {t.text}; background: transparent; }}
+QLabel:disabled {{ color: {off}; }}
 QLabel[role="text2"] {{ color: {t.text2}; }}
 QLabel[role="muted"] {{ color: {t.muted}; }}
 QComboBox, QSpinBox, QLineEdit {{ background: {t.field}; color: {t.text}; border: 1px solid {t.border};
@@ -102,10 +108,13 @@ QComboBox:disabled, QSpinBox:disabled, QLineEdit:disabled {{ color: {off}; backg
 QLineEdit[invalid="true"] {{ border: 2px solid {t.warning_text}; }}
 QComboBox::drop-down {{ border: 0; width: 20px; }}
 QComboBox::down-arrow {{ image: url("{arrows}-down.svg"); width: 10px; height: 10px; }}
-QSpinBox QLineEdit {{ border: 0; padding: 0 0 0 4px; background: transparent; }}
+QComboBox::down-arrow:disabled {{ image: url("{arrows}-down-off.svg"); }}
+QSpinBox QLineEdit {{ border: 0; padding: 0; background: transparent; }}
 QSpinBox::up-button, QSpinBox::down-button {{ border: 0; width: 18px; background: transparent; }}
 QSpinBox::up-arrow {{ image: url("{arrows}-up.svg"); width: 10px; height: 10px; }}
 QSpinBox::down-arrow {{ image: url("{arrows}-down.svg"); width: 10px; height: 10px; }}
+QSpinBox::up-arrow:disabled {{ image: url("{arrows}-up-off.svg"); }}
+QSpinBox::down-arrow:disabled {{ image: url("{arrows}-down-off.svg"); }}
 QCheckBox {{ color: {t.text2}; spacing: 6px; }}
 QCheckBox::indicator {{ width: 12px; height: 12px; border: 1px solid {t.border}; border-radius: 2px;
   background: {t.field}; }}
@@ -128,13 +137,16 @@ QWidget#dockTitle {{ background: {t.head}; border-bottom: 1px solid {t.border}; 
 QWidget#dockTitle QToolButton {{ padding: 0; min-height: 16px; min-width: 16px; border: 0; }}
 QTabBar {{ background: {t.head}; }}
 QTabBar::tab {{ background: {t.head}; color: {t.text2}; padding: 3px 14px 4px 14px; border: 0;
-  border-top: 2px solid transparent; min-height: 18px; }}
-QTabBar::tab:selected {{ background: {t.panel}; color: {t.text}; border-top: 2px solid {t.accent}; }}
+  border-top: 2px solid transparent; border-bottom: 1px solid {t.border}; min-height: 18px; }}
+QTabBar::tab:selected {{ background: {t.panel}; color: {t.text}; border-top: 2px solid {t.accent};
+  border-bottom-color: {t.panel}; }}
 QTabBar::tab:hover:!selected {{ background: {t.hover}; }}
 QTabBar::tab:focus {{ color: {t.text}; }}
 QTableView {{ background: {t.panel}; color: {t.text}; border: 0; gridline-color: transparent; outline: 0;
   selection-background-color: {t.selected}; selection-color: {t.text}; alternate-background-color: {t.band}; }}
 QTableView:focus {{ border: 2px solid {t.accent}; }}
+QDialog#keyOverlay QTableView::item {{ padding-left: 3px; }}
+QDialog#keyOverlay QLineEdit {{ padding-left: 3px; }}
 QHeaderView {{ background: {t.panel}; border: 0; }}
 QHeaderView::section {{ background: {t.panel}; color: {t.text2}; border: 0; border-bottom: 1px solid {t.border};
   padding: 2px 6px; }}
@@ -152,7 +164,7 @@ QProgressBar::chunk {{ background: {t.ink}; }}
 QWidget#messageBar {{ background: {t.warning_fill}; border-bottom: 1px solid {t.border}; }}
 QLabel#messageText {{ color: {t.warning_text}; }}
 QWidget#messageBar[warning="false"] {{ background: {t.panel}; }}
-QWidget#messageBar[warning="false"] QLabel {{ color: {t.text}; }}
+QWidget#messageBar[warning="false"] QLabel#messageText {{ color: {t.text}; }}
 QWidget#panel, QWidget#welcome {{ background: {t.panel}; }}
 QFrame#card {{ background: {t.panel}; border: 1px solid {t.border}; border-radius: 6px; }}
 QFrame#drop {{ background: {t.panel}; border: 2px dashed {t.border}; border-radius: 4px; }}

@@ -5,14 +5,14 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QSpinBox, QToolBar, QToolButton, QWidget
 
 from tracescope.core.hardware import Basis
-from tracescope.core.units import rate
+from tracescope.core.units import rate, short_source
 from tracescope.ui.actions import ACTIONS
 from tracescope.ui.document import Document
 from tracescope.ui.icons import icon
 from tracescope.ui.messages import plain_label
 from tracescope.ui.replay import SPEEDS, Replay, speed_label
 from tracescope.ui.session import Session
-from tracescope.ui.style import disabled_colour
+from tracescope.ui.style import SPIN_INSET, disabled_colour
 from tracescope.ui.theme import Theme
 
 TEXT_FROM = 1360
@@ -40,6 +40,7 @@ class Toolbar(QToolBar):
         self._buttons: dict[str, QToolButton] = {}
         self.speed = QComboBox()
         self.step = QSpinBox()
+        self._step_word = plain_label("step")
         self._of_steps = plain_label()
         self.bandwidth = QComboBox()
         self._build()
@@ -62,7 +63,11 @@ class Toolbar(QToolBar):
         """Leave out the words of the file tools where the window is narrow."""
         style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if width >= TEXT_FROM else None
         for name in _FILE_TOOLS:
-            self._buttons[name].setToolButtonStyle(style or Qt.ToolButtonStyle.ToolButtonIconOnly)
+            button = self._buttons[name]
+            button.setToolButtonStyle(style or Qt.ToolButtonStyle.ToolButtonIconOnly)
+            button.setProperty("words", style is not None)
+            button.style().unpolish(button)
+            button.style().polish(button)
 
     def _build(self) -> None:
         for name in _FILE_TOOLS:
@@ -78,9 +83,10 @@ class Toolbar(QToolBar):
         self._show_speed(self._replay.speed)
         self.speed.activated.connect(lambda index: self._replay.set_speed(self.speed.itemData(index)))
         self.addWidget(self.speed)
-        self.addWidget(_padded(plain_label("step"), 8, 4))
+        self.addWidget(_padded(self._step_word, 8, 4))
         self.step.setAccessibleName("Decode step")
-        self.step.setFixedWidth(64)
+        self.step.setFixedWidth(68)
+        self.step.lineEdit().setTextMargins(*SPIN_INSET)
         self.step.setKeyboardTracking(False)
         self.step.valueChanged.connect(self.step_chosen)
         self.addWidget(self.step)
@@ -113,6 +119,7 @@ class Toolbar(QToolBar):
         qaction.setIconText(text or qaction.text())
         button.setAccessibleName(qaction.text().rstrip("…"))
         beside = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        button.setProperty("words", name in _WITH_TEXT)
         button.setToolButtonStyle(beside if name in _WITH_TEXT else Qt.ToolButtonStyle.ToolButtonIconOnly)
         self._buttons[name] = button
         self.addWidget(button)
@@ -123,10 +130,11 @@ class Toolbar(QToolBar):
         steps = 0 if document is None else len(document.trace.steps)
         for widget in (self.speed, self.bandwidth):
             widget.setEnabled(document is not None)
-        self.step.setEnabled(steps > 0)
+        for of_step in (self.step, self._step_word):
+            of_step.setEnabled(steps > 0)
         with QSignalBlocker(self.step):
             self.step.setRange(0, max(0, steps - 1))
-        self._of_steps.setText(f"/ {steps:,}" if steps else "")
+        self._of_steps.setText(f"of 0–{steps - 1:,}" if steps else "")
         self._fill_bandwidths(document)
 
     def _fill_bandwidths(self, document: Document | None) -> None:
@@ -181,7 +189,7 @@ def basis_label(basis: Basis) -> str:
     """``3.35 TB/s datasheet``; empty where no bandwidth is known."""
     if basis.bandwidth_bytes_per_s is None:
         return ""
-    return f"{rate(basis.bandwidth_bytes_per_s)} {basis.bandwidth_source}"
+    return f"{rate(basis.bandwidth_bytes_per_s)} {short_source(basis.bandwidth_source)}"
 
 
 def _padded(widget: QWidget, left: int, right: int) -> QWidget:

@@ -29,6 +29,7 @@ from tracescope.ui.messages import plain_label
 from tracescope.ui.preview import Preview, preview
 from tracescope.ui.recent_list import RecentList
 from tracescope.ui.settings import Recent, SynthForm
+from tracescope.ui.style import SPIN_INSET
 from tracescope.ui.theme import Theme
 
 
@@ -260,6 +261,7 @@ def _spin(name: str, low: int, high: int) -> QSpinBox:
     spin.setRange(low, high)
     spin.setGroupSeparatorShown(True)
     spin.setAccessibleName(name)
+    spin.lineEdit().setTextMargins(*SPIN_INSET)
     return spin
 
 

@@ -5,7 +5,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from tracescope.analysis.constraints import ThreeConstraints
-from tracescope.core.units import MISSING, count, millis, percent, rate, size
+from tracescope.core.units import MISSING, count, millis, percent, plural, rate, short_source, size
 from tracescope.ui.fonts import text_width
 from tracescope.ui.messages import plain_tooltip
 from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
@@ -45,13 +45,15 @@ def bandwidth_lines(shown: ThreeConstraints) -> tuple[str, Lines]:
         return f"MBU {MISSING}", (f"{moved} in {millis(memory.duration_ns)} ms: {why}",)
     achieved = rate(memory.achieved_bytes_per_s).removesuffix(" TB/s")
     text = f"{size(memory.streamed_bytes)} ÷ {millis(memory.duration_ns)} ms = {achieved} of "
-    return f"MBU {percent(memory.mbu, 1)}", (f"{text}{rate(memory.bandwidth_bytes_per_s)} ({memory.bandwidth_source})",)
+    return f"MBU {percent(memory.mbu, 1)}", (
+        f"{text}{rate(memory.bandwidth_bytes_per_s)} ({short_source(memory.bandwidth_source)})",
+    )
 
 
 def dependence_lines(shown: ThreeConstraints) -> tuple[str, Lines]:
     """Operations in series, and the rates that follow from waiting for them."""
     d = shown.dependence
-    head = f"{count(d.ops_in_series)} ops in series"
+    head = f"{plural(d.ops_in_series, 'op')} in series"
     if d.tokens_per_s is None:
         return head, (f"generated tokens unknown; one token waits {millis(d.duration_ns)} ms",)
     each = d.generated_tokens // d.batch if d.batch > 0 else 0
