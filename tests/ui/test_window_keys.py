@@ -376,10 +376,10 @@ def test_a_typed_bandwidth_reprices_everything(window: MainWindow, qtbot: QtBot)
     words = spoken(window.docks.panels["inspector"].inspection)
     assert "3.00 TB/s" in words
     assert words != before[1]
-    assert "3.00 TB/s (user)" in window.status._right.text()
+    assert "3.00 TB/s (given)" in window.status._right.text()
     ratio = repriced.breakdown(1).floor_ops_ns / document.breakdown(1).floor_ops_ns
     assert ratio == pytest.approx(3.35 / 3.0, rel=2e-3)
-    assert "3.00 TB/s (user)" in window.docks.panels["constraints"].view.accessibleDescription()
+    assert "3.00 TB/s (given)" in window.docks.panels["constraints"].view.accessibleDescription()
     type_bandwidth(window, qtbot, "fast")
     assert opened(window)[0] is repriced
     assert window.message_bar.message is not None

@@ -4,7 +4,7 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QPushButton, QStatusBar
 
 from tracescope.core.category import KIND_OF_CATEGORY, Category
-from tracescope.core.units import MISSING, duration, rate
+from tracescope.core.units import MISSING, duration, place, plural, rate, short_source
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import event_floor, share_of_floor, share_text
 from tracescope.ui.fonts import font
@@ -24,16 +24,16 @@ def status_parts(document: Document | None, view: ViewState | None) -> tuple[lis
     trace = document.trace
     parts = []
     if view.step >= 0:
-        parts.append(f"step {view.step}/{len(trace.steps):,}")
+        parts.append(place("step", view.step, len(trace.steps)))
     if view.layer >= 0:
         layers = document.layer_spans(view.step)
         total = max((span.layer for span in layers), default=view.layer) + 1
-        parts.append(f"layer {view.layer}/{total}")
+        parts.append(place("layer", view.layer, total))
     if view.event >= 0:
         parts += _event_parts(document, view)
     in_step = len(trace.step_events(view.step)) if view.step >= 0 else 0
-    counts = f"{len(trace.events):,} events in trace"
-    parts.append(f"{in_step:,} events in step, {counts}" if view.step >= 0 else counts)
+    counts = f"{plural(len(trace.events), 'event')} in trace"
+    parts.append(f"{plural(in_step, 'event')} in step, {counts}" if view.step >= 0 else counts)
     return parts, _basis_text(document)
 
 
@@ -55,7 +55,7 @@ def _basis_text(document: Document) -> str:
     machine = basis.hardware.title if basis.hardware is not None else ""
     if basis.bandwidth_bytes_per_s is None:
         return f"{machine} bandwidth {MISSING}".strip()
-    return f"{machine} {rate(basis.bandwidth_bytes_per_s)} ({basis.bandwidth_source})".strip()
+    return f"{machine} {rate(basis.bandwidth_bytes_per_s)} ({short_source(basis.bandwidth_source)})".strip()
 
 
 class StatusBar(QStatusBar):
