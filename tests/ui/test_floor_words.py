@@ -4,17 +4,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QRectF
+from pytestqt.qtbot import QtBot
 
 from tests.analysis.made_traces import BASIS, NO_BASIS, Ev, St, make_trace
+from tests.ui.drawn import is_colour, painted, pixels
 from tracescope.analysis.layers import layers_table
 from tracescope.core.category import Category, Op
+from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
+from tracescope.ui.caption import headline
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import event_floor, floor_micros, share_of_floor, share_text, why_no_floor
+from tracescope.ui.paint.geometry import GUTTER, RIGHT
+from tracescope.ui.paint.step_bar import BAR_TOP, floor_line_words, paint_step_bar
 from tracescope.ui.panels.inspection import inspect_event, inspect_step
 from tracescope.ui.panels.layers import layers_columns
 from tracescope.ui.panels.off_the_floor import ledger_columns
+from tracescope.ui.panels.where_the_gap_goes import WhereTheGapGoes
 from tracescope.ui.status import status_parts
+from tracescope.ui.step_facts import step_facts
+from tracescope.ui.theme import LIGHT
 
 WEIGHTS, KV, COMPUTE = Category.WEIGHT_READ, Category.KV_READ, Category.COMPUTE
 
@@ -102,3 +112,64 @@ def test_the_layers_panel_shows_the_same_words() -> None:
     assert said["experts"] == ("none", "—", "—")
     assert said["rope"] == ("0.0", "0.3", "—")
     assert said["norm"] == ("<0.1", "0.9", "<1 %")
+
+
+PARTLY = [
+    Ev(0, 100, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=40),
+    Ev(100, 60, op=Op.ATTENTION, layer=0, category=KV, kv_read=20),
+    Ev(160, 40, op=Op.NORM, layer=0, category=COMPUTE, weight_read=10),
+    Ev(200, 3700, op=Op.EXPERTS, layer=0, category=WEIGHTS, unknown=True),
+]
+
+
+def test_a_partly_known_floor_is_told_as_that_of_its_ops() -> None:
+    document = made(PARTLY)
+    facts = step_facts(document, 0)
+    assert (facts.share, facts.floor_ns, facts.unpriced_ns, facts.gap_ns) == (None, 70, 3700, 230)
+    assert facts.duration_ns == facts.floor_ns + facts.unpriced_ns + facts.gap_ns
+    assert sum(part.ns for part in facts.gaps) == facts.gap_ns
+    view = document.initial_view()
+    assert headline(document, view) == (
+        "0.004 ms per decode step: floor of 3 of 4 ops: 0.000 ms; bytes of the others, 0.004 ms, unknown"
+    )
+    span = document.layer_spans(0)[0]
+    assert (span.partly_priced, span.unpriced_ns) == (True, 3700)
+    assert span.excess_ns == span.duration_ns - 70 - 3700
+
+
+def test_a_known_floor_keeps_the_kinds_of_its_ops() -> None:
+    parts = step_facts(made(PARTLY), 0).parts
+    assert [(part.letter, part.ns) for part in parts] == [("W", 40), ("K", 20), ("C", 10)]
+    assert "known" in parts[0].texts[0]
+
+
+@pytest.mark.parametrize("events", [PARTLY, EVENTS[:1], EVENTS[:2] + EVENTS[3:4]])
+@pytest.mark.parametrize("width", [500.0, 900.0, 1600.0])
+def test_the_words_at_the_floor_line_stay_on_the_bar_and_apart(qapp: object, events: list[Ev], width: float) -> None:
+    bar = QRectF(148, 26, width, 26)
+    words = floor_line_words(bar, step_facts(made(events), 0), 15)
+    gap_left = words.gap_centre - words.gap_width / 2
+    assert words.label_left >= bar.left()
+    assert words.gap_centre + words.gap_width / 2 <= bar.right()
+    assert words.label_left + words.label_width < gap_left or gap_left + words.gap_width < words.label_left
+
+
+def test_time_of_unknown_bytes_is_neither_solid_nor_hatched(qapp: object) -> None:
+    document = made(PARTLY)
+    view = document.initial_view()
+    image = painted(1000, 94, LIGHT, lambda p: paint_step_bar(p, QRectF(0, 0, 1000, 94), document, view, LIGHT, 1))
+    plain = is_colour(image[BAR_TOP + 4, GUTTER : 1000 - RIGHT], LIGHT.band)
+    assert plain.mean() > 0.85
+
+
+@pytest.mark.parametrize("basis", [BASIS, NO_BASIS])
+def test_the_causes_panel_draws_a_gap_only_where_there_is_one(qtbot: QtBot, basis: Basis) -> None:
+    panel = WhereTheGapGoes()
+    qtbot.addWidget(panel)
+    panel.resize(330, 190)
+    document = Document(made(PARTLY).trace, basis, Path("a.json"))
+    panel.show_step(document, 0)
+    image = pixels(panel.grab().toImage())
+    hatched = is_colour(image, LIGHT.kinds["W"].edge).any()
+    assert hatched == (basis is BASIS)
+    assert ("bytes unknown" in panel.accessibleDescription()) == (basis is BASIS)

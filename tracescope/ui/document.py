@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tracescope.analysis.breakdown import StepBreakdown, break_down
+from tracescope.analysis.breakdown import StepBreakdown, break_down, mostly_priced
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
 from tracescope.analysis.gap_causes import GapCause, gap_causes
 from tracescope.analysis.ledger import LedgerRow, ledger
@@ -50,6 +50,8 @@ class LayerSpan:
     floor_ns: int
     floor_known: bool
     """Whether at least one of its events has a floor."""
+    unpriced_ns: int = 0
+    """Exposed time of its events without a floor."""
 
     @property
     def duration_ns(self) -> int:
@@ -57,9 +59,14 @@ class LayerSpan:
         return self.end - self.start
 
     @property
+    def partly_priced(self) -> bool:
+        """Whether events without a floor take so much of it that the floor says little about the layer."""
+        return not mostly_priced(self.unpriced_ns, self.duration_ns)
+
+    @property
     def excess_ns(self) -> int:
-        """Time above the floor, signed."""
-        return self.duration_ns - self.floor_ns
+        """Time above the floor of what has one, signed."""
+        return self.duration_ns - self.floor_ns - self.unpriced_ns
 
 
 def clipped(name: str) -> str:
@@ -326,8 +333,10 @@ class Document:
         stop[:-1] = np.where(begin[1:] > begin[:-1], begin[1:], stop[:-1])
         floor = np.bincount(layer[inside], weights=taken.floor_ns[inside], minlength=int(present.max()) + 1)
         known = np.bincount(layer[inside], weights=taken.floor_known[inside], minlength=int(present.max()) + 1)
+        hidden = np.where(taken.floor_known[inside], 0, taken.exposed_ns[inside])
+        unpriced = np.bincount(layer[inside], weights=hidden, minlength=int(present.max()) + 1)
         return tuple(
-            LayerSpan(int(n), int(b), int(e), int(floor[n]), bool(known[n]))
+            LayerSpan(int(n), int(b), int(e), int(floor[n]), bool(known[n]), int(unpriced[n]))
             for n, b, e in zip(present, begin, stop, strict=True)
         )
 

@@ -1,11 +1,20 @@
 """What the step bar and the headline say about one step: floor parts with their arithmetic, gap, shares. No Qt here."""
 
 from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
+
+from tracescope.analysis.breakdown import StepBreakdown
 from tracescope.core import units
-from tracescope.core.category import KIND_OF_CATEGORY
+from tracescope.core.category import KIND_OF_CATEGORY, KINDS
 from tracescope.core.trace import UNKNOWN
+from tracescope.lod.planes import KIND_INDEX
 from tracescope.ui.document import Document
+from tracescope.ui.floor_words import share_of_floor
+
+NO_GAP: Final = "unknown: no floor"
+"""Where the gap goes when there is none to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +46,35 @@ class StepFacts:
     gaps: tuple[GapPart, ...]
     setting: str
     """Batch, context and tokens of the step, as far as they are known."""
+    ops: int
     ops_without_floor: int
+    unpriced_ns: int = 0
+    """Time of the operations without a floor: with the floor and the gap it is the duration."""
+    partly_priced: bool = False
+    """Whether they take so much of the step that its floor is only told as that of the others."""
     no_floor_because: str = ""
     """Why ``floor_ns`` is None."""
 
     @property
     def gap_ns(self) -> int | None:
-        """Duration less floor; negative when the step was faster than its floor."""
-        return None if self.floor_ns is None else self.duration_ns - self.floor_ns
+        """Duration less floor, of what has one; negative when the step was faster than its floor."""
+        return None if self.floor_ns is None else self.duration_ns - self.floor_ns - self.unpriced_ns
 
     @property
     def share(self) -> float | None:
-        """Floor over duration."""
-        return None if self.floor_ns is None or not self.duration_ns else self.floor_ns / self.duration_ns
+        """Floor over duration; None where the floor is only that of some operations."""
+        return None if self.partly_priced else share_of_floor(self.floor_ns, self.duration_ns)
+
+    @property
+    def priced_ops(self) -> str:
+        """Such as ``157 of 434 ops``: those that the floor is of."""
+        return f"{self.ops - self.ops_without_floor:,} of {units.plural(self.ops, 'op')}"
+
+    @property
+    def floor_words(self) -> str:
+        """``floor 5.120 ms``, or of which operations it is where it is not that of the step."""
+        of = f" of {self.priced_ops}:" if self.partly_priced else ""
+        return f"floor{of} {units.millis(self.floor_ns)} ms"
 
 
 def step_facts(document: Document, step: int) -> StepFacts:
@@ -66,7 +91,10 @@ def _facts(document: Document, step: int) -> StepFacts:
         parts=_floor_parts(document, step) if floor is not None else (),
         gaps=_gap_parts(document, step) if floor is not None else (),
         setting=setting(document, step),
+        ops=len(taken.events),
         ops_without_floor=taken.ops_without_floor,
+        unpriced_ns=taken.unpriced_ns if floor is not None else 0,
+        partly_priced=taken.partly_priced,
         no_floor_because="no bytes are known" if document.has_floor else "the memory bandwidth is not known",
     )
 
@@ -74,6 +102,8 @@ def _facts(document: Document, step: int) -> StepFacts:
 def _floor_parts(document: Document, step: int) -> tuple[FloorPart, ...]:
     """Weights, KV reads and the rest of the op floor; together exactly the step's floor."""
     series, taken = document.series, document.breakdown(step)
+    if int(series.weight_read[step]) < 0 or int(series.kv_read[step]) < 0:
+        return _known_parts(document, taken)
     rate = units.rate(document.basis.bandwidth_bytes_per_s)
     left = taken.floor_ops_ns
     parts = []
@@ -93,15 +123,26 @@ def _floor_parts(document: Document, step: int) -> tuple[FloorPart, ...]:
         parts.append(FloorPart(letter, ns, texts))
         left -= ns
     if left > 0:
-        known = int(series.weight_read[step]) >= 0 and int(series.kv_read[step]) >= 0
-        word = "other floor" if known else "known floor"
-        parts.append(FloorPart("C", left, (f"{word} {units.millis(left)} ms", units.millis(left))))
+        parts.append(FloorPart("C", left, (f"other floor {units.millis(left)} ms", units.millis(left))))
     return tuple(parts)
+
+
+def _known_parts(document: Document, taken: StepBreakdown) -> tuple[FloorPart, ...]:
+    """The known floors by the kind of their operations, where the bytes of the step are not all known."""
+    category = document.trace.events.category[taken.events]
+    floor = np.bincount(KIND_INDEX[category], weights=taken.floor_ns, minlength=len(KINDS)).astype(np.int64)
+    return tuple(
+        FloorPart(kind.letter, ns, (f"{kind.title.lower()}, known {units.millis(ns)} ms", kind.letter))
+        for kind, ns in zip(KINDS, floor.tolist(), strict=True)
+        if ns > 0
+    )
 
 
 def _gap_parts(document: Document, step: int) -> tuple[GapPart, ...]:
     parts = []
     for cause in document.gap_causes(step):
+        if not cause.priced:
+            continue
         letter = KIND_OF_CATEGORY[cause.category].letter if cause.category is not None else ""
         text = f"{cause.ns / 1e6:.2f}"
         parts.append(GapPart(letter, cause.title, cause.ns, (f"{letter} {text}", letter) if letter else ()))

@@ -21,7 +21,8 @@ from tracescope.ui.paint.hatch import GAP, STATIC
 from tracescope.ui.paint.lanes import gaps_between
 from tracescope.ui.paint.report_lanes import Block
 from tracescope.ui.paint.run_strip import nice_top, paint_steps, scale_top, step_bars
-from tracescope.ui.step_facts import step_facts
+from tracescope.ui.paint.step_bar import paint_unpriced
+from tracescope.ui.step_facts import NO_GAP, step_facts
 from tracescope.ui.view_state import ViewState
 
 IN_ORDER: float = 112
@@ -53,10 +54,11 @@ def paint_in_order(canvas: Canvas, block: Block, document: Document, view: ViewS
     width = canvas.text(block.left, block.top + 14, f"Layer {span.layer} in order", Style(15, 700, theme.text))
     said = f"{units.micros(span.duration_ns)} µs"
     if document.has_floor and span.floor_known:
-        said += f", floor {units.micros(span.floor_ns)} µs,"
+        word = "known floor" if span.partly_priced else "floor"
+        said += f", {word} {units.micros(span.floor_ns)} µs{'' if span.partly_priced else ','}"
     x = block.left + width + 20
     x += canvas.text(x, block.top + 14, said, Style(13, 400, theme.text2)) + 5
-    if document.has_floor and span.floor_known:
+    if document.has_floor and span.floor_known and not span.partly_priced:
         above = f"{units.micros(abs(span.excess_ns))} µs {'above' if span.excess_ns >= 0 else 'below'} the floor"
         canvas.text(x, block.top + 14, above, Style(13, 600, theme.text))
     bar = QRectF(block.left, block.top + 28, block.width, 52)
@@ -127,7 +129,7 @@ def paint_gap_causes(canvas: Canvas, block: Block, document: Document, view: Vie
     canvas.text(block.left, block.top + 14, "Where the gap goes", Style(15, 700, theme.text))
     facts = step_facts(document, view.step)
     if facts.gap_ns is None:
-        canvas.text(block.left, block.top + 44, "unknown: no floor", Style(12, 400, theme.text2))
+        canvas.text(block.left, block.top + 44, NO_GAP, Style(12, 400, theme.text2))
         return
     right = block.left + block.width
     canvas.text(right, block.top + 14, f"{facts.gap_ns / 1e3:,.0f} µs", Style(13, 400, theme.text2), AT_RIGHT)
@@ -142,20 +144,26 @@ def paint_gap_causes(canvas: Canvas, block: Block, document: Document, view: Vie
     for cause in causes:
         row = QRectF(block.left, y, block.width, 22)
         letter = KIND_OF_CATEGORY[cause.category].letter if cause.category is not None else ""
+        patch = QRectF(block.left, y + 3, 16, 16)
         if letter:
             canvas.chip(block.left, y + 3, letter, 16)
+        elif not cause.priced:
+            paint_unpriced(canvas, patch)
         else:
-            canvas.hatch(QRectF(block.left, y + 3, 16, 16), GAP, 4)
-            canvas.frame(QRectF(block.left, y + 3, 16, 16), theme.ink)
+            canvas.hatch(patch, GAP, 4)
+            canvas.frame(patch, theme.ink)
         canvas.text_in(QRectF(names, y, start - names - 6, 22), cause.title, Style(12, 400, theme.text))
         bar = QRectF(start, y + 3, max(1.0, (end - start) * abs(cause.ns) / largest), 16)
-        canvas.hatch(bar, letter or GAP, 6)
-        canvas.frame(bar, theme.kinds[letter].edge if letter else theme.ink)
+        if cause.priced:
+            canvas.hatch(bar, letter or GAP, 6)
+            canvas.frame(bar, theme.kinds[letter].edge if letter else theme.ink)
+        else:
+            paint_unpriced(canvas, bar)
         style = Style(12, 600, theme.text)
         sign = "" if cause.ns >= 0 else "−"
         said = f"{sign}{abs(cause.ns) / 1e3:,.0f} µs"
         canvas.text(right - 44, centred_baseline(row, style), said, style, AT_RIGHT)
-        if facts.gap_ns > 0:
+        if facts.gap_ns > 0 and cause.priced:
             share = units.percent(cause.ns / facts.gap_ns)
             canvas.text(right, centred_baseline(row, style), share, Style(12, 400, theme.text2), AT_RIGHT)
         y += _CAUSE

@@ -1,5 +1,6 @@
 """The step bar: floor and gap by cause with the bracket, the step as it ran, and the wedge to what is in sight."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF
@@ -69,11 +70,7 @@ def _still(canvas: Canvas, width: float, document: Document, view: ViewState) ->
     floor = "floor" in view.overlays
     _names(canvas, rect, document, view)
     bar = QRectF(parts.plot.left(), BAR_TOP, parts.plot.width(), BAR)
-    # The floor's label stands left of its line: what is told of the step ends before it.
-    label = 0.0 if facts.floor_ns is None else text_width(f"floor {units.millis(facts.floor_ns)} ms", 11, 600) + 24
-    room = min(floor_x(bar, facts) if facts.floor_ns is not None else bar.right(), bar.right()) - bar.left() - label
-    setting = QRectF(bar.left(), 6, max(0.0, room), 18)
-    canvas.text_in(setting, facts.setting, Style(11, 400, canvas.theme.text2))
+    canvas.text_in(_free_above(bar, facts), facts.setting, Style(11, 400, canvas.theme.text2))
     run = as_run_rect(rect)
     painter = canvas.painter
     painter.save()
@@ -86,6 +83,19 @@ def _still(canvas: Canvas, width: float, document: Document, view: ViewState) ->
     painter.restore()
     _results(canvas, parts.right, bar, run, facts)
     canvas.vline(parts.plot.left(), bar.top(), run.bottom(), canvas.theme.border)
+
+
+def _free_above(bar: QRectF, facts: StepFacts) -> QRectF:
+    """Where what is told of the step stands above the bar: left of the floor's words, else right of the gap's."""
+    if facts.floor_ns is None:
+        return QRectF(bar.left(), 6, bar.width(), 18)
+    words = floor_line_words(bar, facts, 15)
+    left = min(words.label_left, words.gap_centre - words.gap_width / 2) - 16 - bar.left()
+    after = max(words.label_left + words.label_width, words.gap_centre + words.gap_width / 2) + 16
+    right = bar.right() - after
+    if left >= right:
+        return QRectF(bar.left(), 6, max(0.0, left), 18)
+    return QRectF(after, 1, right, 18)
 
 
 def _names(canvas: Canvas, rect: QRectF, document: Document, view: ViewState) -> None:
@@ -129,16 +139,36 @@ def paint_floor_bar(canvas: Canvas, bar: QRectF, facts: StepFacts, *, title_px: 
         canvas.frame(area, colours.edge)
         _fitting(canvas, area, part.texts, Style(title_px, 600, colours.label))
         x = area.right()
-    _gaps(canvas, bar, facts, x, pitch)
+    x = _gaps(canvas, bar, facts, x, pitch)
+    if facts.unpriced_ns:
+        area = QRectF(x, bar.top(), facts.unpriced_ns * per_ns, bar.height())
+        paint_unpriced(canvas, area)
+        took = f"{units.millis(facts.unpriced_ns)} ms"
+        texts = (f"bytes of {units.plural(facts.ops_without_floor, 'op')} unknown, {took}", f"bytes unknown, {took}",
+                 "bytes unknown")  # fmt: skip
+        _fitting(canvas, area, texts, Style(title_px, 600, theme.text2))
 
 
-def _gaps(canvas: Canvas, bar: QRectF, facts: StepFacts, x: float, pitch: int) -> None:
-    """Causes that cost time, side by side over the gap; one that saved time (below its floor) takes no room."""
+def paint_unpriced(canvas: Canvas, area: QRectF) -> None:
+    """Time of which no floor is known: a plain ground with a dotted outline, neither solid nor hatched."""
+    theme = canvas.theme
+    canvas.fill(area, theme.band)
+    canvas.dashed(area.left(), area.right(), area.top(), theme.muted, 2, 3)
+    canvas.dashed(area.left(), area.right(), area.bottom() - 1, theme.muted, 2, 3)
+    canvas.vline(area.left(), area.top(), area.bottom(), theme.muted)
+    canvas.vline(area.right() - 1, area.top(), area.bottom(), theme.muted)
+
+
+def _gaps(canvas: Canvas, bar: QRectF, facts: StepFacts, x: float, pitch: int) -> float:
+    """Causes that cost time, side by side over the gap; one that saved time (below its floor) takes no room.
+
+    Returns where the gap ends.
+    """
     gap = facts.gap_ns or 0
     costly = [part for part in facts.gaps if part.ns > 0]
     total = sum(part.ns for part in costly)
     if gap <= 0 or not total:
-        return
+        return x
     per_ns = scale_of(bar, facts) * gap / total
     for part in costly:
         area = QRectF(x, bar.top(), part.ns * per_ns, bar.height())
@@ -146,6 +176,7 @@ def _gaps(canvas: Canvas, bar: QRectF, facts: StepFacts, x: float, pitch: int) -
         canvas.frame(area, canvas.theme.kinds[part.letter].edge if part.letter else canvas.theme.ink)
         letter_tag(canvas, area, part.texts)
         x = area.right()
+    return x
 
 
 def _fitting(canvas: Canvas, area: QRectF, texts: tuple[str, ...], style: Style) -> None:
@@ -155,6 +186,39 @@ def _fitting(canvas: Canvas, area: QRectF, texts: tuple[str, ...], style: Style)
             return
 
 
+@dataclass(frozen=True, slots=True)
+class LineWords:
+    """The words at the floor line of a bar and where they stand, px."""
+
+    label: str
+    label_left: float
+    label_width: float
+    gap: str
+    gap_centre: float
+    gap_width: float
+    label_above: bool
+    """The label stands right of the line, above the bracket, because there is no room for it at the left."""
+
+
+def floor_line_words(bar: QRectF, facts: StepFacts, gap_px: float) -> LineWords:
+    """Place the floor's label left of its line, else right of it, and the gap's words over their bracket."""
+    x = floor_x(bar, facts)
+    gap = facts.gap_ns or 0
+    text = f"gap {units.millis(gap)} ms" if gap >= 0 else f"{units.millis(-gap)} ms faster than the floor"
+    width, label = text_width(text, gap_px, 700), text_width(facts.floor_words, gap_px - 4, 600)
+    right = x + max(0, gap) * scale_of(bar, facts)
+    above = label > x - 8 - bar.left()
+    first = x + 8 + (label + 16 if above else 0)
+    centre = min(max((x + right) / 2, first + width / 2), bar.right() - width / 2)
+    if above:
+        return LineWords(facts.floor_words, x + 8, label, text, centre, width, True)
+    label_right = x - 8
+    if gap < 0 or centre - width / 2 < x + 4:
+        centre = min(x, bar.right()) - 8 - width / 2
+        label_right = centre - width / 2 - 12
+    return LineWords(facts.floor_words, label_right - label, label, text, centre, width, False)
+
+
 def paint_floor_line(canvas: Canvas, bar: QRectF, bottom: float, facts: StepFacts, *, gap_px: float) -> None:
     """The floor line from above the bar down to ``bottom``, its label, and the bracket with the gap."""
     if facts.floor_ns is None:
@@ -162,21 +226,13 @@ def paint_floor_line(canvas: Canvas, bar: QRectF, bottom: float, facts: StepFact
     theme = canvas.theme
     x = floor_x(bar, facts)
     canvas.halo_vline(x, bar.top() - 18, bottom, theme.ink, 2.5)
-    label = f"floor {units.millis(facts.floor_ns)} ms"
+    words = floor_line_words(bar, facts, gap_px)
     gap = facts.gap_ns or 0
-    text = f"gap {units.millis(gap)} ms" if gap >= 0 else f"{units.millis(-gap)} ms faster than the floor"
-    big = Style(gap_px, 700, theme.ink)
-    right = bar.left() + facts.duration_ns * scale_of(bar, facts)
-    width = text_width(text, big.px, big.weight)
-    centre = min(max((x + right) / 2, x + 8 + width / 2), bar.right() - width / 2)
-    if gap < 0 or centre - width / 2 < x + 4:
-        centre = min(x, bar.right()) - 8 - width / 2
-        label_right = centre - width / 2 - 12
-    else:
-        label_right = x - 8
+    right = x + max(0, gap) * scale_of(bar, facts)
     base = bar.top() - 10 * gap_px / 15 - 1
-    canvas.text(centre, base, text, big, CENTRE)
-    canvas.text(label_right, bar.top() - 7, label, Style(gap_px - 4, 600, theme.text), AT_RIGHT)
+    label_base = base if words.label_above else bar.top() - 7
+    canvas.text(words.gap_centre, base, words.gap, Style(gap_px, 700, theme.ink), CENTRE)
+    canvas.text(words.label_left, label_base, words.label, Style(gap_px - 4, 600, theme.text))
     if gap > 0 and right - x > 6:
         top = bar.top() - 8
         canvas.hline(x + 3, right, top, theme.ink, 2)
@@ -264,4 +320,8 @@ def _results(canvas: Canvas, right: QRectF, bar: QRectF, run: QRectF, facts: Ste
     if facts.share is not None:
         canvas.text(left, bar.top() + 14, units.percent(facts.share, 1), Style(17, 700, theme.text))
         canvas.text(left, bar.top() + 28, "of floor speed", Style(10, 400, theme.text2))
+    elif facts.floor_ns is not None:
+        room = QRectF(left, bar.top(), right.right() - left, 16)
+        canvas.text_in(room, facts.priced_ops.removesuffix(" ops"), Style(11, 600, theme.text))
+        canvas.text(left, bar.top() + 28, "ops with floor", Style(10, 400, theme.text2))
     canvas.text(left, run.top() + 12, f"{units.millis(facts.duration_ns)} ms", Style(11, 600, theme.text))

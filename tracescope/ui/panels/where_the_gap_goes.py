@@ -9,7 +9,9 @@ from tracescope.core.category import KIND_OF_CATEGORY, Category
 from tracescope.core.units import micros, percent
 from tracescope.ui.document import Document
 from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
+from tracescope.ui.paint.step_bar import paint_unpriced
 from tracescope.ui.panels.table_view import paint_gap_bar
+from tracescope.ui.step_facts import NO_GAP, StepFacts, step_facts
 from tracescope.ui.theme import LIGHT, Theme
 
 _PAD = 14
@@ -29,6 +31,7 @@ class WhereTheGapGoes(QWidget):
         self._theme = LIGHT
         self._causes: tuple[GapCause, ...] = ()
         self._gap = 0
+        self._facts: StepFacts | None = None
         self._step = -1
 
     def show_step(self, document: Document | None, step: int) -> None:
@@ -36,7 +39,10 @@ class WhereTheGapGoes(QWidget):
         self._step = step
         known = document is not None and step >= 0
         self._causes = document.gap_causes(step) if document is not None and known else ()
-        self._gap = document.breakdown(step).gap_of_step_ns if document is not None and known else 0
+        self._facts = step_facts(document, step) if document is not None and known else None
+        if self._facts is None or self._facts.gap_ns is None:
+            self._causes = ()
+        self._gap = (self._facts.gap_ns or 0) if self._facts is not None else 0
         lines = [f"{c.title} {micros(c.ns)} µs" for c in self._causes]
         self.setAccessibleDescription("; ".join(lines))
         self.update()
@@ -55,6 +61,10 @@ class WhereTheGapGoes(QWidget):
         width = canvas.text(_PAD, 19, title, Style(12, 600, t.text))
         if self._step < 0:
             return
+        if self._facts is not None and self._facts.gap_ns is None:
+            line = QRectF(_PAD, _HEAD, self.width() - 2 * _PAD, 16)
+            canvas.text_in(line, NO_GAP, Style(11, 400, t.text2))
+            return
         left = _PAD + width + 12
         shown = f"{micros(self._gap)} µs in step {self._step}"
         canvas.text_in(QRectF(left, 6, self.width() - left - _PAD, 18), shown, Style(11, 400, t.text2))
@@ -68,18 +78,24 @@ class WhereTheGapGoes(QWidget):
 
     def _paint_cause(self, canvas: Canvas, cause: GapCause, top: float, largest: int) -> None:
         t = canvas.theme
-        if cause.category is None:
-            paint_gap_bar(canvas, QRectF(_PAD, top + 1, 12, 12), None, 4)
+        patch = QRectF(_PAD, top + 1, 12, 12)
+        if not cause.priced:
+            paint_unpriced(canvas, patch)
+        elif cause.category is None:
+            paint_gap_bar(canvas, patch, None, 4)
         else:
             canvas.chip(_PAD, top + 1, KIND_OF_CATEGORY[Category(cause.category)].letter, 12)
         room = self.width() - 2 * _PAD - _RIGHT - 18
         canvas.text_in(QRectF(_PAD + 18, top - 1, room, 16), cause.title, Style(11, 400, t.text))
         full = self.width() - 2 * _PAD - _RIGHT
         bar = QRectF(_PAD, top + 16, max(1, round(full * abs(cause.ns) / largest)), 8)
-        paint_gap_bar(canvas, bar, cause.category, 4)
+        if cause.priced:
+            paint_gap_bar(canvas, bar, cause.category, 4)
+        else:
+            paint_unpriced(canvas, bar)
         right = self.width() - _PAD
         canvas.text(right, top + 11, f"{micros(cause.ns)} µs", Style(11, 600, t.text), RIGHT)
-        if self._gap > 0:
+        if self._gap > 0 and cause.priced:
             canvas.text(right, top + 24, percent(cause.ns / self._gap), Style(10, 400, t.text2), RIGHT)
 
     def sizeHint(self) -> QSize:
