@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from recordings import GEMM, Recording, decode_kernels
 
+from tracescope.analysis.check import check
 from tracescope.analysis.collectives import collectives_table
 from tracescope.analysis.info import info_document
+from tracescope.analysis.steps import steps_table
 from tracescope.core.category import EdgeKind, TrackKind
 from tracescope.core.collectives import match_collectives
 from tracescope.core.errors import TraceError
-from tracescope.load import import_files, open_trace, save_trace
+from tracescope.load import basis_of, import_files, open_trace, save_trace
 from tracescope.recognise.ranks import MAX_RANKS, merge_ranks
 from tracescope.recognise.recognise import recognise
 
@@ -88,6 +90,19 @@ def test_every_rank_keeps_its_own_events_steps_and_launches(tmp_path: Path) -> N
     assert int((d.kind == EdgeKind.LAUNCH).sum()) == 3 * 2 * len([*decode_kernels(2), ALL_REDUCE])
     kinds = [t.kind for t in merged.tracks]
     assert kinds == sorted(kinds, key=(TrackKind.DEVICE_STREAM, TrackKind.ANNOTATION, TrackKind.HOST_THREAD).index)
+
+
+def test_steps_of_ranks_run_at_once_and_follow_their_own(tmp_path: Path) -> None:
+    merged = import_files([rank_file(tmp_path, rank, late=rank) for rank in range(3)])
+    assert sorted(merged.step_rank.tolist()) == [0, 0, 1, 1, 2, 2]
+    for step, following in enumerate(merged.next_step.tolist()):
+        if following >= 0:
+            assert merged.step_rank[following] == merged.step_rank[step]
+            assert merged.steps.start[following] > merged.steps.start[step]
+    periods = steps_table(merged, basis_of(merged.meta)).column("period_ns")
+    assert [periods.cell(i) for i in range(6)] == [100_000] * 3 + [None] * 3
+    found = {f.rule for f in check(merged, basis_of(merged.meta)).findings}
+    assert "steps_overlap" not in found
 
 
 def test_a_collective_is_wait_and_transfer(tmp_path: Path) -> None:

@@ -155,10 +155,12 @@ def _windows(e: Evidence) -> Iterator[Finding]:
         text = f"event {event} reaches outside its step's time; only the part inside counts"
         yield Finding("outside_step", INFO, int(outside.sum()), event, text)
     steps = e.trace.steps
-    early = steps.start[1:] < steps.start[:-1] + steps.duration[:-1]
+    following = e.trace.next_step
+    early = (following >= 0) & (steps.start[following] < steps.start + steps.duration)
     if early.any():
-        step = int(early.argmax()) + 1
-        text = f"step {step} starts before step {step - 1} ends"
+        before = int(early.argmax())
+        step = int(following[before])
+        text = f"step {step} starts before step {before} ends"
         yield Finding("steps_overlap", WARNING, int(early.sum()), _first_event(e, step), text)
     empty = np.diff(rows.offset) == 0
     if empty.any():

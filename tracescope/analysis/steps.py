@@ -21,10 +21,10 @@ class StepSeries:
     """Numbers of every step, one int64 a step; -1 where not known.
 
     Bytes, FLOPs and ns. ``streamed_bytes`` is weights, KV reads and appends, which T_mem, MBU and energy count;
-    ``memory_bytes`` the embedding rows too. ``period`` is the next step's start less this one's. ``floor_weight_ns`` is
-    the weights alone through the bandwidth, ``floor_kv_read_ns`` the KV reads alone, ``floor_memory_ns`` all that is
-    streamed; ``floor_ops_ns`` sums the op floors that are known (0 for those ``ops_without_floor``) and is unknown
-    where none is: without a bandwidth, or where no op is priced.
+    ``memory_bytes`` the embedding rows too. ``period`` is the start of its rank's next step less its own.
+    ``floor_weight_ns`` is the weights alone through the bandwidth, ``floor_kv_read_ns`` the KV reads alone,
+    ``floor_memory_ns`` all that is streamed; ``floor_ops_ns`` sums the op floors that are known (0 for those
+    ``ops_without_floor``) and is unknown where none is: without a bandwidth, or where no op is priced.
     """
 
     start: I64
@@ -61,7 +61,7 @@ def step_series(trace: Trace, basis: Basis, chosen: I64 | None = None) -> StepSe
 
     With ``chosen`` (ordinals, int64[k]) only of those steps, in that order.
     """
-    steps = trace.steps
+    steps, following = trace.steps, trace.next_step
     if chosen is None:
         chosen = np.arange(len(steps))
     rows = step_rows(trace, chosen, in_order=False)
@@ -70,7 +70,7 @@ def step_series(trace: Trace, basis: Basis, chosen: I64 | None = None) -> StepSe
     series = StepSeries(
         start=steps.start[chosen],
         duration=steps.duration[chosen],
-        period=np.append(np.diff(steps.start), UNKNOWN)[chosen],
+        period=np.where(following >= 0, steps.start[following] - steps.start, UNKNOWN)[chosen],
         events=rows.rows_per_step(),
         weight_read=work.weight_read,
         embedding_gather=work.embedding_gather,

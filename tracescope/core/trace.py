@@ -338,6 +338,28 @@ class Trace:
         return kinds == {TrackKind.HOST_THREAD}
 
     @cached_property
+    def step_rank(self) -> I64:
+        """The rank whose events each step holds, int64[steps]: steps of several ranks run at once; -1 not known."""
+        result = np.full(len(self.steps), UNKNOWN, np.int64)
+        ranks = np.array([t.rank for t in self.tracks], np.int64)[self.lanes.track]
+        if len(np.unique(ranks)) < 2:
+            result[:] = ranks[0] if len(ranks) else UNKNOWN
+            return result
+        for lane in np.flatnonzero(self.on_device).tolist():
+            own = self.events.step[self.lanes.offset[lane] : self.lanes.offset[lane + 1]]
+            result[own[own >= 0]] = ranks[lane]
+        return result
+
+    @cached_property
+    def next_step(self) -> I64:
+        """The step that follows each one on its rank, int64[steps]; -1 for the last."""
+        result = np.full(len(self.steps), -1, np.int64)
+        order = np.lexsort((np.arange(len(self.steps)), self.step_rank))
+        follows = self.step_rank[order][1:] == self.step_rank[order][:-1]
+        result[order[:-1][follows]] = order[1:][follows]
+        return result
+
+    @cached_property
     def step_runs(self) -> tuple[I64, I64, I64]:
         """Device events as runs of one lane and one step: (low, high) rows sorted by step, and an offset per step."""
         n = len(self.events)
