@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import pytest
+
 from tests.analysis.made_traces import Ev, St
 from tests.analysis.made_traces import make_trace as step_trace
 from tests.lod.made_traces import Made, make_trace
@@ -9,9 +11,10 @@ from tests.ui.drawn import document_of, llama
 from tracescope.core.category import Category, Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.planes import Plane
+from tracescope.ui.moves import fit_step
 from tracescope.ui.paint.dependency import incoming
 from tracescope.ui.paint.lanes import nearest_outside
-from tracescope.ui.rows import figures, rows_of, step_time_in
+from tracescope.ui.rows import content_of, figures, path_floor_ns, rows_of, step_time_in
 
 
 def test_the_ledger_and_the_idle_time_sum_to_the_gap() -> None:
@@ -97,6 +100,33 @@ def test_figures_are_of_what_is_in_sight() -> None:
     assert small == f"+{taken.gap_of_step_ns / 1e6:.3f} ms"
     assert step_time_in(document, step) == taken.duration_ns
     assert step_time_in(document, TimeRange(step.start, step.start + 10)) == 10
+
+
+def test_figures_of_a_step_leave_out_the_margins_and_those_of_its_parts_sum_to_them() -> None:
+    document = llama()
+    step = document.step_range(2)
+    view = document.initial_view().with_(step=2, visible=step)
+    path = {row.key: row for row in rows_of(document, view)}["path"]
+
+    def said(visible: TimeRange, key: str = "path") -> tuple[str, str]:
+        shown = view.with_(visible=visible)
+        row = {row.key: row for row in rows_of(document, shown)}[key]
+        return figures(document, shown, row, content_of(document, row, visible, 900))
+
+    assert path.plane is Plane.PATH
+    wide = fit_step(document, view).visible
+    assert wide.start < step.start
+    for key in ("path", "W", "K", "C"):
+        assert said(wide, key) == said(step, key)
+    taken = document.breakdown(2)
+    for cut in (step.start + 1, (step.start + step.end) // 2, step.start + step.duration // 3):
+        halves = (TimeRange(step.start, cut), TimeRange(cut, step.end))
+        floors = [path_floor_ns(document, view, half) for half in halves]
+        assert sum(f[0] for f in floors if f) == pytest.approx(taken.floor_ops_ns)
+    long = max(taken.events.tolist(), key=lambda e: int(document.trace.events.duration[e]))
+    begin, took = int(document.trace.events.start[long]), int(document.trace.events.duration[long])
+    quarters = {said(TimeRange(begin + n * took // 4, begin + (n + 1) * took // 4), "W")[0] for n in range(4)}
+    assert len(quarters) == 1, "one op has one speed, whichever part of it is in sight"
 
 
 def test_nearest_events_outside_the_view_stay_in_the_step() -> None:

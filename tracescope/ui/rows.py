@@ -5,12 +5,14 @@ from typing import Final
 
 import numpy as np
 
+from tracescope.analysis.breakdown import mostly_priced
 from tracescope.core import units
 from tracescope.core.category import KINDS, TrackKind
 from tracescope.core.timerange import TimeRange
-from tracescope.lod.fold import Bars, Columns, Content
+from tracescope.lod.fold import Columns, Content
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
+from tracescope.ui.floor_words import share_of_floor, share_text
 from tracescope.ui.view_state import ViewState
 
 
@@ -45,6 +47,8 @@ TITLES: Final[dict[Plane, str]] = {
 
 _RAW_ORDER: Final = (TrackKind.DEVICE_STREAM, TrackKind.ENGINE, TrackKind.ANNOTATION, TrackKind.HOST_THREAD)
 _MOST_DEPTHS: Final = 64
+_ABOUT_A_STEP: Final = 1.25
+"""A view of at most so many durations of the current step is a view of that step."""
 
 
 def rows_of(document: Document, view: ViewState) -> tuple[Row, ...]:
@@ -111,16 +115,61 @@ def content_of(document: Document, row: Row, visible: TimeRange, width: int) -> 
     return document.lane(row.lane, visible, width)
 
 
-def floor_and_busy_ns(content: Content, visible: TimeRange) -> tuple[float, float, bool]:
-    """Floor time and busy time of a row within ``visible``, ns, and whether every floor in it is known."""
+def counted_range(document: Document, view: ViewState) -> TimeRange:
+    """What the figures are about: the part of the current step in sight, where the view is not much wider than it.
+
+    A view that fits a step has margins, and what is seen there of its neighbours is none of its time.
+    """
+    if view.step < 0:
+        return view.visible
+    step, visible = document.step_range(view.step), view.visible
+    if not visible.overlaps(step.start, step.end) or visible.duration > _ABOUT_A_STEP * step.duration:
+        return visible
+    return TimeRange(max(visible.start, step.start), min(visible.end, step.end))
+
+
+def floor_and_busy_ns(content: Content, visible: TimeRange, counted: TimeRange) -> tuple[float, float, float]:
+    """Floor time and busy time of a row within ``counted``, ns, and how much of the busy time has no known floor.
+
+    ``visible`` is what the content spans. The floor of an event that is cut by an edge counts in proportion.
+    """
     if isinstance(content, Columns):
-        per_column = visible.duration / max(1, content.share.shape[1])
-        return float(content.floor.sum()) * per_column, float(content.busy.sum()) * per_column, True
-    low, high = visible.start, visible.end
-    start, end = np.minimum(np.maximum(content.start, low), high), np.minimum(np.maximum(content.end, low), high)
-    solid = np.minimum(content.start + np.minimum(content.floor, content.end - content.start), high)
-    floor = np.maximum(0, np.maximum(solid, low) - start)
-    return float(floor.sum()), float((end - start).sum()), bool(content.known.all())
+        edges = np.linspace(visible.start, visible.end, content.share.shape[1] + 1)
+        time = np.diff(np.clip(edges, counted.start, counted.end))
+        floor, busy, unknown = (float((part * time).sum()) for part in (content.floor, content.busy, content.unknown))
+        return floor, busy, unknown
+    start, end = np.maximum(content.start, counted.start), np.minimum(content.end, counted.end)
+    inside = np.maximum(0, end - start)
+    floor = content.floor * (inside / np.maximum(content.end - content.start, 1))
+    return float(floor.sum()), float(inside.sum()), float(inside[~content.known].sum())
+
+
+def path_floor_ns(document: Document, view: ViewState, counted: TimeRange) -> tuple[float, float] | None:
+    """Floor within ``counted`` of the steps in it, ns, and the time of their events without one.
+
+    The floor of every event is spread over its time, so that the figures of two halves of a step make those of the
+    step. None where several steps are in sight of which not all events are priced: how long those took is not kept.
+    """
+    step = document.step_range(view.step)
+    if counted.start >= step.start and counted.end <= step.end:
+        taken = document.breakdown(view.step)
+        if counted == step:
+            return float(max(0, taken.floor_ops_ns)), float(taken.unpriced_ns)
+        events = document.trace.events
+        start = events.start[taken.events]
+        end = start + events.duration[taken.events]
+        inside = np.maximum(0, np.minimum(end, counted.end) - np.maximum(start, counted.start))
+        share = inside / np.maximum(end - start, 1)
+        unpriced = np.where(taken.floor_known, 0, taken.exposed_ns)
+        return float(taken.floor_ns @ share), float(unpriced @ share)
+    rows = document.steps_in_sight(counted)
+    inside_rows = slice(rows.start, rows.stop)
+    series = document.series
+    if series.ops_without_floor[inside_rows].any():
+        return None
+    begin, duration = series.start[inside_rows], np.maximum(series.duration[inside_rows], 1)
+    seen = np.minimum(begin + duration, counted.end) - np.maximum(begin, counted.start)
+    return float(np.maximum(series.floor_ops_ns[inside_rows], 0) @ (np.maximum(0, seen) / duration)), 0.0
 
 
 def step_time_in(document: Document, visible: TimeRange) -> int:
@@ -134,10 +183,10 @@ def step_time_in(document: Document, visible: TimeRange) -> int:
 
 def figures(document: Document, view: ViewState, row: Row, content: Content) -> tuple[str, str]:
     """The bold figure of the right column and the small one under it, of what is in sight; empty where none."""
-    visible = view.visible
+    visible = counted_range(document, view)
     if row.plane is None:
         return "", ""
-    floor, busy, all_known = floor_and_busy_ns(content, visible)
+    floor, busy, unknown = floor_and_busy_ns(content, view.visible, visible)
     if not busy:
         return "", ""
     if row.plane is Plane.KV_APPENDS:
@@ -150,10 +199,24 @@ def figures(document: Document, view: ViewState, row: Row, content: Content) -> 
     if not document.has_floor or row.plane in (Plane.SELECTION, Plane.COMMUNICATION):
         return "", ""
     if row.plane is Plane.PATH:
-        time = step_time_in(document, visible)
-        if not time:
-            return "", ""
-        return units.percent(floor / time), units.signed_duration(time - floor)
-    if not all_known and isinstance(content, Bars) and not content.known.any():
+        return _path_figures(document, view, visible)
+    if _bytes_unknown(document, view, row.plane, content) or not mostly_priced(round(unknown), round(busy)):
         return "none", "bytes unknown"
-    return units.percent(floor / busy), ""
+    return share_text(share_of_floor(round(floor), round(busy - unknown))), ""
+
+
+def _path_figures(document: Document, view: ViewState, counted: TimeRange) -> tuple[str, str]:
+    time = step_time_in(document, counted)
+    found = path_floor_ns(document, view, counted) if time else None
+    if found is None:
+        return ("", "") if not time else ("", "partly known")
+    floor, unpriced = round(found[0]), round(found[1])
+    if not mostly_priced(unpriced, time):
+        return (units.duration(floor), "known floor") if floor else ("none", "bytes unknown")
+    return share_text(share_of_floor(floor, time)), units.signed_duration(time - floor - unpriced)
+
+
+def _bytes_unknown(document: Document, view: ViewState, plane: Plane, content: Content) -> bool:
+    """Whether stored levels, which do not tell unknown bytes apart, are of a step in which some are unknown."""
+    column = {Plane.WEIGHTS: document.series.weight_read, Plane.KV_READS: document.series.kv_read}.get(plane)
+    return isinstance(content, Columns) and column is not None and int(column[view.step]) < 0
