@@ -18,6 +18,14 @@ _PAD = 14
 _ROW = 34
 _HEAD = 30
 _RIGHT = 70
+_LOW = 28
+"""Rows lower than this have no room for a second line."""
+_WORDS, _SHARE = 170, 38
+
+
+def row_height(room: int, causes: int) -> int:
+    """The height of a row where ``causes`` share ``room`` px; a row is never too low for its words."""
+    return min(_ROW, max(17, room // max(1, causes)))
 
 
 class WhereTheGapGoes(QWidget):
@@ -69,14 +77,15 @@ class WhereTheGapGoes(QWidget):
         shown = f"{micros(self._gap)} µs in step {self._step}"
         canvas.text_in(QRectF(left, 6, self.width() - left - _PAD, 18), shown, Style(11, 400, t.text2))
         largest = max((abs(c.ns) for c in self._causes), default=1)
-        height = min(_ROW, max(24, (self.height() - _HEAD) // max(1, len(self._causes))))
+        height = row_height(self.height() - _HEAD, len(self._causes))
         for i, cause in enumerate(self._causes):
             top = _HEAD + i * height
-            if top + 24 > self.height():
+            if top + 16 > self.height():
                 break
-            self._paint_cause(canvas, cause, top, largest)
+            self._paint_cause(canvas, cause, top, largest, beside=height < _LOW)
 
-    def _paint_cause(self, canvas: Canvas, cause: GapCause, top: float, largest: int) -> None:
+    def _paint_cause(self, canvas: Canvas, cause: GapCause, top: float, largest: int, *, beside: bool) -> None:
+        """One cause; ``beside``: its bar and share beside the words, where there is no height for a second line."""
         t = canvas.theme
         patch = QRectF(_PAD, top + 1, 12, 12)
         if not cause.priced:
@@ -85,18 +94,27 @@ class WhereTheGapGoes(QWidget):
             paint_gap_bar(canvas, patch, None, 4)
         else:
             canvas.chip(_PAD, top + 1, KIND_OF_CATEGORY[Category(cause.category)].letter, 12)
-        room = self.width() - 2 * _PAD - _RIGHT - 18
+        right = self.width() - _PAD
+        known_share = self._gap > 0 and cause.priced
+        room: float = self.width() - 2 * _PAD - _RIGHT - 18
+        if beside:
+            words = min(_WORDS, 0.6 * room)
+            left, full = _PAD + 18 + words + 8, room - words - 8 - (_SHARE if known_share else 0)
+            bar = QRectF(left, top + 3, max(1, round(full * abs(cause.ns) / largest)), 8)
+            room = words
+        else:
+            full = self.width() - 2 * _PAD - _RIGHT
+            bar = QRectF(_PAD, top + 16, max(1, round(full * abs(cause.ns) / largest)), 8)
         canvas.text_in(QRectF(_PAD + 18, top - 1, room, 16), cause.title, Style(11, 400, t.text))
-        full = self.width() - 2 * _PAD - _RIGHT
-        bar = QRectF(_PAD, top + 16, max(1, round(full * abs(cause.ns) / largest)), 8)
         if cause.priced:
             paint_gap_bar(canvas, bar, cause.category, 4)
         else:
             paint_unpriced(canvas, bar)
-        right = self.width() - _PAD
-        canvas.text(right, top + 11, f"{micros(cause.ns)} µs", Style(11, 600, t.text), RIGHT)
-        if self._gap > 0 and cause.priced:
-            canvas.text(right, top + 24, percent(cause.ns / self._gap), Style(10, 400, t.text2), RIGHT)
+        took = right - (_SHARE if beside and known_share else 0)
+        canvas.text(took, top + 11, f"{micros(cause.ns)} µs", Style(11, 600, t.text), RIGHT)
+        if known_share:
+            share = percent(cause.ns / self._gap)
+            canvas.text(right, top + (11 if beside else 24), share, Style(10, 400, t.text2), RIGHT)
 
     def sizeHint(self) -> QSize:
         return QSize(330, 190)
