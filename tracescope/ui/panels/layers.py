@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout
 
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.tables import Table
-from tracescope.core.category import Category
+from tracescope.core.category import Category, Op
 from tracescope.core.units import MISSING, count, micros, plural, size
 from tracescope.ui import moves
 from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
@@ -87,6 +87,7 @@ class LayersPanel(PanelWidget):
             return
         step = view.step if self.one_step.isChecked() and view is not None and view.step >= 0 else None
         if (document, step) == self._shown:
+            self._mark()
             return
         self._shown = (document, step)
         self._table = None
@@ -102,6 +103,26 @@ class LayersPanel(PanelWidget):
         labels = np.asarray(table.column("category").values)
         self.table.rows.show_rows(layers_columns(table), len(table), lambda i: _CATEGORY_OF_LABEL[str(labels[i])])
         self.table.lay_out()
+        self._mark()
+
+    def _mark(self) -> None:
+        """Select the row of the selected event, as the other tables do."""
+        view = self.session.view
+        self.table.select_source(-1 if view is None else self._row_of(view.event))
+
+    def _row_of(self, event: int) -> int:
+        document, table = self.session.document, self._table
+        if event < 0 or document is None or table is None:
+            return -1
+        events = document.trace.events
+        layer = int(events.layer[event])
+        wanted = (
+            None if layer < 0 else layer,
+            Op(int(events.op[event])).label,
+            Category(int(events.category[event])).label,
+        )
+        layers, ops, categories = (table.column(name).cell for name in ("layer", "op", "category"))
+        return next((i for i in range(len(table)) if (layers(i), ops(i), categories(i)) == wanted), -1)
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)

@@ -14,9 +14,12 @@ from tracescope.ui.panels.table_view import PanelTable
 from tracescope.ui.session import Session
 from tracescope.ui.theme import Theme
 
+_WIDE_ONLY = ("idle", "host wait")
+"""Columns that a small window leaves out."""
 
-def steps_columns(table: Table) -> tuple[ScreenColumn, ...]:
-    """The columns on screen; their cells are those of the ``steps`` listing."""
+
+def steps_columns(table: Table, *, narrow: bool = False) -> tuple[ScreenColumn, ...]:
+    """The columns on screen; their cells are those of the ``steps`` listing. ``narrow``: those that fit 1280 px."""
 
     def cells(key: str) -> Any:
         return table.column(key).cell
@@ -25,7 +28,7 @@ def steps_columns(table: Table) -> tuple[ScreenColumn, ...]:
         took, floor = cells("duration_ns")(i), cells("floor_ops_ns")(i)
         return None if floor is None else int(took) - int(floor)
 
-    return (
+    columns = (
         ScreenColumn("step", cells("step"), plain, width=48),
         ScreenColumn("kind", cells("kind"), plain, draw=Draw.TEXT, width=64),
         ScreenColumn("batch", cells("batch"), count, width=54),
@@ -39,8 +42,9 @@ def steps_columns(table: Table) -> tuple[ScreenColumn, ...]:
         ScreenColumn("idle", cells("idle_ns"), micros, "µs", width=66),
         ScreenColumn("host wait", cells("host_wait_ns"), millis, "ms", width=92),
         ScreenColumn("no floor", cells("ops_without_floor"), count, "ops", width=84),
-        ScreenColumn("label", cells("label"), lambda v: MISSING if v is None else plain(v), draw=Draw.TEXT, width=300),
+        ScreenColumn("label", cells("label"), lambda v: MISSING if v is None else plain(v), draw=Draw.TEXT, width=120),
     )
+    return tuple(c for c in columns if not narrow or c.title not in _WIDE_ONLY)
 
 
 def _or_none(ns: float | None) -> str:
@@ -60,6 +64,7 @@ class StepsPanel(PanelWidget):
         session.document_changed.connect(self.refresh)
         session.view_changed.connect(self._mark)
         self._shown: object = None
+        self._narrow = False
 
     def refresh(self) -> None:
         """Show the open trace; worked out when the panel is first looked at."""
@@ -71,13 +76,19 @@ class StepsPanel(PanelWidget):
             self.table.rows.show_rows((), 0)
             return
         table = document.remembered("steps_table", 0, lambda: steps_table(document.trace, document.basis))
-        self.table.rows.show_rows(steps_columns(table), len(table))
+        self.table.rows.show_rows(steps_columns(table, narrow=self._narrow), len(table))
         self.table.lay_out()
         self._mark()
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self.table.set_theme(theme)
+
+    def set_narrow(self, narrow: bool) -> None:
+        if narrow != self._narrow:
+            self._narrow = narrow
+            self._shown = None
+            self.refresh()
 
     def copied_text(self) -> str:
         return self.table.copied_text()

@@ -11,6 +11,7 @@ from tracescope.analysis.tables import Cell
 from tracescope.core.category import Category
 from tracescope.core.errors import printable
 from tracescope.ui.fonts import font
+from tracescope.ui.messages import plain_tooltip
 
 Index = QModelIndex | QPersistentModelIndex
 CELL_ROLE: Final = Qt.ItemDataRole.UserRole
@@ -125,6 +126,8 @@ class TableModel(QAbstractTableModel):
         source = self._order[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return "" if column.draw is Draw.BAR else column.text(column.cell(source))
+        if role == Qt.ItemDataRole.ToolTipRole and column.draw in (Draw.TEXT, Draw.CHIP):
+            return plain_tooltip(column.text(column.cell(source)))  # the cell may have room for its beginning only
         if role == Qt.ItemDataRole.TextAlignmentRole:
             left = column.draw in (Draw.TEXT, Draw.CHIP, Draw.BAR)
             side = Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight
