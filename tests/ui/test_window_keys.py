@@ -383,7 +383,7 @@ def test_a_typed_bandwidth_reprices_everything(window: MainWindow, qtbot: QtBot)
     type_bandwidth(window, qtbot, "fast")
     assert opened(window)[0] is repriced
     assert window.message_bar.message is not None
-    assert window.toolbar.bandwidth.currentText() == "3.00 TB/s user"
+    assert window.toolbar.bandwidth.currentText() == "3.00 TB/s given"
     window.toolbar.bandwidth.setCurrentIndex(1)
     window.toolbar.bandwidth.activated.emit(1)
     assert opened(window)[0].basis.bandwidth_source == "sustained"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from tracescope.analysis.energy import energy_of_event
+from tracescope.analysis.energy import energy_of, energy_of_event
 from tracescope.analysis.same_op import SameOp, same_op_in_layers
 from tracescope.core.arithmetic import kv_bytes_per_token_per_layer, layer_matrices
 from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
@@ -15,6 +15,7 @@ from tracescope.core.units import MISSING, duration, flops, millis, percent, plu
 from tracescope.core.units import peak as peak_rate
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import NO_FLOOR, event_floor, share_of_floor, why_no_floor
+from tracescope.ui.step_facts import StepFacts, step_facts
 
 Row = tuple[str, str, str]
 """Label, expression with its operands and units, result."""
@@ -51,6 +52,8 @@ class Inspection:
     waits: tuple[Wait, ...] = ()
     twins: SameOp | None = None
     details: str = ""
+    facts: StepFacts | None = None
+    """Of a whole step: the parts of its floor and of its gap, as the step bar draws them."""
 
     @property
     def above_ns(self) -> int | None:
@@ -295,6 +298,7 @@ def inspect_step(document: Document, step: int) -> Inspection:
     if host > 0:
         rows.append(("host wait", "before the step, not in it", duration(host)))
     subtitle = document.trace.names[int(steps.label[step])]
+    joules = energy_of(series, step, taken.duration_ns, basis)
     return Inspection(
         document.step_title(step),
         subtitle,
@@ -304,4 +308,7 @@ def inspect_step(document: Document, step: int) -> Inspection:
         tuple(rows),
         unpriced_ns=0 if floor is None else taken.unpriced_ns,
         partly_priced=taken.partly_priced,
+        energy=None if joules is None else joules[0],
+        energy_parts=() if joules is None else _energy_parts(joules[1]),
+        facts=step_facts(document, step),
     )

@@ -6,20 +6,24 @@ from dataclasses import dataclass
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF
 
-from tracescope.core.category import KIND_OF_CATEGORY, Category, Op
-from tracescope.core.units import duration, energy, micros, percent, signed_duration
+from tracescope.core.category import KIND_OF_CATEGORY, KINDS, Category, Op
+from tracescope.core.energy import worth_a_range
+from tracescope.core.units import duration, energy, energy_unit, micros, percent, signed_duration
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import share_text
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import CENTRE, RIGHT, Canvas, Style
-from tracescope.ui.paint.hatch import INK
+from tracescope.ui.paint.hatch import GAP
 from tracescope.ui.panels.inspection import Inspection
+from tracescope.ui.step_facts import StepFacts
 from tracescope.ui.theme import colour
 from tracescope.ui.view_state import ViewState
 
 PAD = 14
 _LABEL = 66
 _ROW = 18
+_LETTERS = frozenset(kind.letter for kind in KINDS)
+"""A row whose label is one of these is of that kind and bears its chip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def height_of(blocks: tuple[Block, ...]) -> int:
 def blocks_of(shown: Inspection, *, energy: bool) -> tuple[Block, ...]:
     """The blocks of an inspection; ``energy``: whether the energy overlay is on."""
     blocks = [Block(56, lambda c, r: _head(c, r, shown)), Block(42, lambda c, r: _figures(c, r, shown))]
-    if shown.share is not None:
+    if shown.share is not None and (shown.category is not None or shown.facts is not None):
         blocks.append(Block(34, lambda c, r: _bar(c, r, shown)))
     blocks.append(Block(34 + _ROW * len(shown.rows), lambda c, r: _arithmetic(c, r, shown)))
     if energy and shown.energy is not None:
@@ -121,13 +125,15 @@ def _bar(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     kind = t.kinds[letter]
     at = bar.left() + bar.width() * min(1.0, share)
     canvas.fill(bar, t.panel)
-    if shown.category is None:
-        canvas.hatch(bar, INK, 6)
+    if shown.facts is not None:
+        _step_parts(canvas, bar, shown.facts)
     else:
         canvas.hatch(bar, letter, 6)
-    canvas.fill(QRectF(bar.left(), bar.top(), at - bar.left(), bar.height()), kind.fill)
-    canvas.frame(bar, kind.edge)
-    text = f"{share_text(share)} of floor speed" if share <= 1 else f"faster than its floor ({percent(share)})"
+        canvas.fill(QRectF(bar.left(), bar.top(), at - bar.left(), bar.height()), kind.fill)
+        canvas.frame(bar, kind.edge)
+    digits = 1 if shown.facts is not None else 0  # as in the step bar: the two must agree
+    said = percent(share, digits) if digits else share_text(share)
+    text = f"{said} of floor speed" if share <= 1 else f"faster than its floor ({percent(share, digits)})"
     inside = text_width(text, 11, 600) + 16 <= at - bar.left()
     if inside:
         canvas.text_in(bar.adjusted(8, 0, 0, 0), text, Style(11, 600, kind.label))
@@ -138,13 +144,35 @@ def _bar(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     return []
 
 
+def _step_parts(canvas: Canvas, bar: QRectF, facts: StepFacts) -> None:
+    """A step's floor by kind, solid, and its gap by cause, hatched, as the step bar draws them."""
+    t = canvas.theme
+    scale = bar.width() / max(1, facts.duration_ns, facts.floor_ns or 0)
+    x = bar.left()
+    for part in facts.parts:
+        area = QRectF(x, bar.top(), part.ns * scale, bar.height())
+        canvas.fill(area, t.kinds[part.letter].fill)
+        canvas.frame(area, t.kinds[part.letter].edge)
+        x = area.right()
+    costing = [gap for gap in facts.gaps if gap.ns > 0]
+    room, total = bar.right() - x, sum(gap.ns for gap in costing)
+    for gap in costing if room > 0 else []:
+        area = QRectF(x, bar.top(), room * gap.ns / total, bar.height())
+        canvas.hatch(area, gap.letter or GAP, 5)
+        canvas.frame(area, t.kinds[gap.letter].edge if gap.letter else t.ink)
+        x = area.right()
+
+
 def _arithmetic(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     t = canvas.theme
     _section(canvas, area, "Arithmetic", "")
     y = area.top() + 28
     for label, expression, result in shown.rows:
         row = QRectF(area.left(), y, area.width(), _ROW)
-        canvas.text_in(QRectF(row.left(), y, _LABEL, _ROW), label, Style(11, 400, t.text2))
+        if label in _LETTERS:
+            canvas.chip(row.left(), y + 2, label, 14)
+        else:
+            canvas.text_in(QRectF(row.left(), y, _LABEL, _ROW), label, Style(11, 400, t.text2))
         width = text_width(result, 11, 600)
         canvas.text_in(QRectF(row.right() - width - 1, y, width + 1, _ROW), result, Style(11, 600, t.text), RIGHT)
         room = row.width() - _LABEL - width - 8
@@ -170,16 +198,21 @@ def _energy(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
             canvas.fill(piece, t.kinds[letter].fill)
         left = piece.right()
     canvas.frame(mid, t.border)
-    y = top + 16
-    low, high = area.left() + joules.low * scale, area.left() + joules.high * scale
-    canvas.hline(low, high, y, t.ink, 1)
-    canvas.vline(low + 0.5, y - 2, y + 3, t.ink)
-    canvas.vline(high - 0.5, y - 2, y + 3, t.ink)
-    canvas.polygon(_dot(mid.right(), y + 0.5), colour(t.ink))
-    text = f"low {energy(joules.low)}   mid {energy(joules.mid)}   high {energy(joules.high)}"
+    text = energy(joules.mid)
+    if worth_a_range(joules):
+        y = top + 16
+        low, high = area.left() + joules.low * scale, area.left() + joules.high * scale
+        canvas.hline(low, high, y, t.ink, 1)
+        canvas.vline(low + 0.5, y - 2, y + 3, t.ink)
+        canvas.vline(high - 0.5, y - 2, y + 3, t.ink)
+        canvas.polygon(_dot(mid.right(), y + 0.5), colour(t.ink))
+        text = f"low {energy(joules.low)}   mid {energy(joules.mid)}   high {energy(joules.high)}"
     canvas.text_in(QRectF(area.left(), top + 20, area.width(), 16), text, Style(11, 400, t.text))
     names = {"W": "weights", "K": "KV", "C": "compute", "X": "link", "static": "static"}
-    parts = "  +  ".join(f"{names[letter]} {energy(part)}" for letter, part in shown.energy_parts if part > 0)
+    factor, unit = energy_unit(joules.mid)
+    digits = 3 if unit == "J" else 1
+    terms = [f"{names[letter]} {part / factor:.{digits}f}" for letter, part in shown.energy_parts if part > 0]
+    parts = f"{' + '.join(terms)} {unit}"
     canvas.text_in(QRectF(area.left(), top + 35, area.width(), 16), parts, Style(10, 400, t.text2))
     return []
 

@@ -1,21 +1,36 @@
 """Statistics of a dragged time range: how long, how many events, how busy, by kind."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tracescope.analysis.exposed_time import union_of
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS, Category
+from tracescope.core.floors import work_floor_ns
 from tracescope.core.timerange import TimeRange
-from tracescope.core.units import count, duration, percent
+from tracescope.core.units import count, duration, micros, millis, percent, plural, size
 from tracescope.ui.document import Document
 from tracescope.ui.panels.inspection import Inspection, Row
+
+
+def _in_unit_of(longest_ns: int) -> Callable[[float], str]:
+    """Durations of one list in one unit, that of the longest: they are compared with each other."""
+    if longest_ns < 1e3:
+        return duration
+    if longest_ns < 999_950:
+        return lambda ns: f"{micros(ns)} µs"
+    return (lambda ns: f"{millis(ns)} ms") if longest_ns < 999_999_500 else (lambda ns: f"{ns / 1e9:,.3f} s")
 
 
 def inspect_range(document: Document, selected: TimeRange) -> Inspection:
     """The device events inside a range, their time clipped to it and summed by kind."""
     trace, events = document.trace, document.trace.events
+    floors, priced = work_floor_ns(trace.work, document.basis)
+    if not document.has_floor:
+        priced = np.zeros_like(priced)
     offset = trace.lanes.offset
     total = dict.fromkeys((kind.letter for kind in KINDS), 0)
-    inside = 0
+    inside, moved, floor, unpriced = 0, 0.0, 0.0, 0
     pieces = []
     for lane in np.flatnonzero(trace.on_device).tolist():
         low, high = int(offset[lane]), int(offset[lane + 1])
@@ -31,16 +46,30 @@ def inspect_range(document: Document, selected: TimeRange) -> Inspection:
         spent = np.bincount(events.category[first:last], weights=end - start, minlength=len(Category))
         for category in Category:
             total[KIND_OF_CATEGORY[category].letter] += int(spent[category])
+        # An event that the range cuts counts with the share of its bytes and of its floor that lies inside.
+        share = (end - start) / np.maximum(1, events.duration[first:last])
+        rows_of_work = events.work[first:last]
+        amounts, known = trace.work.memory_bytes[rows_of_work], priced[rows_of_work]
+        moved += float((share * np.maximum(amounts, 0)).sum())
+        floor += float((share * np.where(known, floors[rows_of_work], 0.0)).sum())
+        unpriced += int((~known).sum())
     busy = union_of(*np.concatenate(pieces, axis=1)) if pieces else 0
+    said = _in_unit_of(selected.duration)
     rows: list[Row] = [
         ("events", "on the device, in part or whole", count(inside)),
-        ("busy", "anything ran", duration(busy)),
-        ("idle", f"{duration(selected.duration)} − {duration(busy)}", duration(selected.duration - busy)),
+        ("busy", "anything ran", said(busy)),
+        ("idle", f"{said(selected.duration)} − {said(busy)}", said(selected.duration - busy)),
     ]
+    if moved > 0:
+        rows.append(("bytes", "of the parts inside", size(moved)))
+    if floor > 0:
+        without = f"; {plural(unpriced, 'event')} without" if unpriced else ""
+        rows.append(("floor", f"of the parts inside{without}", said(floor)))
     for kind in KINDS:
         spent_ns = total[kind.letter]
         if spent_ns:
-            share = percent(spent_ns / selected.duration)
-            rows.append((kind.letter, f"{kind.title}, {share} of the range", duration(spent_ns)))
+            of_range = percent(spent_ns / selected.duration)
+            rows.append((kind.letter, f"{kind.title}, {of_range} of the range", said(spent_ns)))
     subtitle = "statistics of the time you dragged over"
-    return Inspection("Selected range", subtitle, None, selected.duration, None, tuple(rows))
+    whole = round(floor) if floor > 0 and not unpriced else None
+    return Inspection("Selected range", subtitle, None, selected.duration, whole, tuple(rows))

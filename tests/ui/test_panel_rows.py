@@ -1,0 +1,79 @@
+"""Rows of the panels: a range counts what lies inside it, tables follow the selection and fit small windows."""
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from tests.lod.made_traces import Made, make_trace
+from tests.ui.drawn import document_of, llama
+from tracescope.analysis.steps import steps_table
+from tracescope.core.energy import Energy, worth_a_range
+from tracescope.core.timerange import TimeRange
+from tracescope.ui.main_window import MainWindow
+from tracescope.ui.panels.inspection import inspect_step
+from tracescope.ui.panels.layers import LayersPanel
+from tracescope.ui.panels.range_statistics import inspect_range
+from tracescope.ui.panels.steps import steps_columns
+from tracescope.ui.panels.where_the_gap_goes import row_height
+
+
+def test_a_range_counts_the_part_of_an_event_that_lies_inside() -> None:
+    # 1 TB/s: 1,000 bytes are 1 ns of floor. The second event lies outside.
+    document = document_of(make_trace([Made(0, 4000, weight=2_000_000), Made(5000, 4000, weight=8_000_000)]))
+    shown = inspect_range(document, TimeRange(0, 1000))
+    rows = {label: result for label, _, result in shown.rows}
+    assert rows["bytes"] == "500.0 kB"
+    assert rows["floor"] == "0.5 µs"
+    assert rows["W"] == "1.0 µs"
+    assert shown.floor_ns == 500
+
+
+def test_times_of_a_range_have_one_unit() -> None:
+    document = document_of(make_trace([Made(0, 3_000_000, weight=1), Made(3_000_000, 400, kv=1)]))
+    shown = inspect_range(document, TimeRange(0, 3_000_400))
+    times = [result for label, _, result in shown.rows if label in ("busy", "idle", "floor", "W", "K")]
+    assert times
+    assert all(text.endswith(" ms") for text in times)
+
+
+def test_a_step_shows_its_energy_and_the_parts_of_its_bar() -> None:
+    shown = inspect_step(llama(), 1)
+    assert shown.energy is not None
+    assert sum(part for _, part in shown.energy_parts) == pytest.approx(shown.energy.mid)
+    assert shown.facts is not None
+    assert [part.letter for part in shown.facts.parts[:2]] == ["W", "K"]
+    assert sum(part.ns for part in shown.facts.parts) + sum(gap.ns for gap in shown.facts.gaps) == shown.took_ns
+
+
+@pytest.mark.parametrize(("low", "high", "worth"), [(1.0, 1.0, False), (0.995, 1.01, False), (0.9, 1.1, True)])
+def test_a_range_that_cannot_be_seen_is_not_drawn(low: float, high: float, worth: bool) -> None:
+    assert worth_a_range(Energy(low, 1.0, high, "board")) is worth
+
+
+def test_columns_of_steps_fit_a_small_window() -> None:
+    document = llama()
+    columns = steps_columns(steps_table(document.trace, document.basis), narrow=True)
+    assert sum(column.width for column in columns) <= 960
+    assert not {"idle", "host wait"} & {column.title for column in columns}
+
+
+@pytest.mark.parametrize(("room", "causes"), [(160, 6), (160, 1), (90, 6)])
+def test_rows_of_causes_never_overlap(room: int, causes: int) -> None:
+    assert 17 <= row_height(room, causes) <= max(17, room // causes, 34)
+
+
+def test_layers_mark_the_selected_op(window: MainWindow, qtbot: QtBot) -> None:
+    session = window.session
+    window.docks._docks["layers"].raise_()
+    qtbot.waitUntil(window.docks.panels["layers"].isVisible)
+    document, view = session.document, session.view
+    assert document is not None
+    assert view is not None
+    event = next(row.event for row in document.off_the_floor(view.step) if row.layer == 1)
+    session.look(view.with_(event=event))
+    panel = window.docks.panels["layers"]
+    assert isinstance(panel, LayersPanel)
+    cells = panel.table.rows
+    place = panel.table.currentIndex().row()
+    assert place >= 0
+    assert cells.data(cells.index(place, 0)) == document.title_of(event)
+    assert cells.data(cells.index(place, 1)) == "1"
