@@ -27,30 +27,38 @@ def lay_out(track: I64, start: I64, duration: I64, tracks: Sequence[Track]) -> L
     Host threads and annotations nest: a contained event lies one deeper than its container. On device streams and
     engines nothing nests: an event takes the first sub-lane that is free. No event is dropped or shortened.
     """
-    end = start + duration
-    source = np.arange(len(start))
-    order = np.lexsort((source, -duration, start, track))
-    depth = np.zeros(len(start), np.int64)
-    overlap = np.zeros(len(start), bool)
-    bounds = np.searchsorted(track[order], np.arange(len(tracks) + 1))
+    order = np.argsort(track, kind="stable")
+    depth = np.zeros(len(order), np.int32)
+    overlap = np.zeros(len(order), bool)
+    bounds = np.searchsorted(track, np.arange(len(tracks) + 1), sorter=order)
     for t, (low, high) in enumerate(pairwise(bounds.tolist())):
-        if high - low > 1:
-            rows = order[low:high]
-            nests = tracks[t].kind in (TrackKind.HOST_THREAD, TrackKind.ANNOTATION)
-            depth[low:high], overlap[low:high] = _depths(start[rows], end[rows], nests)
-    depth_of = np.empty_like(depth)
-    depth_of[order] = depth
-    overlap_of = np.empty_like(overlap)
-    overlap_of[order] = overlap
-    final = np.lexsort((source, end, start, depth_of, track))
-    key = track[final] * (1 << 20) + depth_of[final]
-    first = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else np.empty(0, np.int64)
+        # One track at a time, in place: what sorting needs is then as large as the largest track, not as the trace.
+        rows = _by_start(order[low:high], start, duration)
+        nests = tracks[t].kind in (TrackKind.HOST_THREAD, TrackKind.ANNOTATION)
+        begin = start[rows]
+        end = begin + duration[rows]
+        own, collides = _depths(begin, end, nests)
+        if own.any():
+            final = np.lexsort((end, begin, own))
+            rows, own, collides = rows[final], own[final], collides[final]
+        order[low:high], depth[low:high], overlap[low:high] = rows, own, collides
+    begins = np.diff(depth, prepend=0) != 0
+    begins[bounds[:-1][np.diff(bounds) > 0]] = True
+    first = np.flatnonzero(begins)
     lanes = Lanes(
-        track=track[final][first].astype(np.uint32),
-        depth=np.minimum(depth_of[final][first], 65535).astype(np.uint16),
-        offset=np.append(first, len(key)),
+        track=track[order[first]].astype(np.uint32),
+        depth=np.minimum(depth[first], 65535).astype(np.uint16),
+        offset=np.append(first, len(order)),
     )
-    return Laid(final, lanes, overlap_of[final])
+    return Laid(order, lanes, overlap)
+
+
+def _by_start(rows: I64, start: I64, duration: I64) -> I64:
+    """``rows``, given in source order, by (start, -duration, source)."""
+    begin = start[rows]
+    if (begin[1:] > begin[:-1]).all():
+        return rows
+    return rows[np.lexsort((-duration[rows], begin))]
 
 
 def _depths(start: I64, end: I64, nests: bool) -> tuple[I64, Bool]:

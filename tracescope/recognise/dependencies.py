@@ -11,16 +11,12 @@ def find_dependencies(call: I64, events: EventTable, steps: StepTable) -> Depend
     """``call`` is the event id that launched each event (-1 none), int64[events]; ids are those of ``events``."""
     launched = np.flatnonzero(call >= 0)
     sources, targets = _next_tokens(events, steps)
-    source = np.concatenate([call[launched], sources])
-    target = np.concatenate([launched, targets])
+    source = np.concatenate([call[launched], sources], dtype=np.uint32, casting="unsafe")
+    target = np.concatenate([launched, targets], dtype=np.uint32, casting="unsafe")
     kind = np.repeat(np.array([EdgeKind.LAUNCH, EdgeKind.PREVIOUS_TOKEN], np.uint8), [len(launched), len(sources)])
     order = np.lexsort((source, kind, target))
-    return Dependencies(
-        source=source[order].astype(np.uint32),
-        target=target[order].astype(np.uint32),
-        kind=kind[order],
-        recorded=(kind == EdgeKind.LAUNCH)[order],
-    )
+    kind = kind[order]
+    return Dependencies(source=source[order], target=target[order], kind=kind, recorded=kind == EdgeKind.LAUNCH)
 
 
 def _next_tokens(events: EventTable, steps: StepTable) -> tuple[I64, I64]:

@@ -85,8 +85,9 @@ def recognise(
         hint, hinted_by = nvtx_layers(raw, plan, host_row), "markers of modules"
     generates = np.array([f.kind is not StepKind.OTHER for f in facts], bool)
     reading = read_units(units, steps.of_unit, len(steps.windows), hint, generates=generates, hinted_by=hinted_by)
-    claims = _claims(units, reading, steps.of_unit)
-    counted = count_work(claims, units.shapes, facts, ModelWork(model) if model else None)
+    counted = count_work(
+        _claims(units, reading, steps.of_unit), units.shapes, facts, ModelWork(model) if model else None
+    )
     own = np.arange(len(units.row))
     reading = replace(
         reading,
@@ -94,7 +95,10 @@ def recognise(
     )
     base = int(raw.events.start.min()) if len(raw.events) else 0
     table = _step_table(steps, facts, seen, base)
-    laid = lay_out(plan.track, raw.events.start - base, raw.events.duration, plan.tracks)
+    inferred = [*notes, *found.inferred, *steps.inferred, *said, *reading.inferred]
+    inferred += attention_alternates(raw, units, reading, steps.of_unit)
+    inferred += [*_graph_notes(raw, launches, units, steps), *_model_notes(model, reading, units, steps)]
+    laid = lay_out(plan.track, raw.events.start, raw.events.duration, plan.tracks)
     events = _event_table(
         raw,
         units=units,
@@ -106,9 +110,6 @@ def recognise(
         laid=laid,
         base=base,
     )
-    inferred = [*notes, *found.inferred, *steps.inferred, *said, *reading.inferred]
-    inferred += attention_alternates(raw, units, reading, steps.of_unit)
-    inferred += [*_graph_notes(raw, launches, units, steps), *_model_notes(model, reading, units, steps)]
     report = ImportReport(
         seen=raw.seen,
         imported=raw.imported,
@@ -121,17 +122,21 @@ def recognise(
         ),
     )
     tracks, samples = counter_tracks(raw, plan.tracks, base)
+    # From here on the columns of a long recording that no one needs any more make room for the edges.
+    call, order, work = launches.call, laid.order, counted.table
+    lanes = laid.lanes
+    del plan, launches, units, host_row, found, steps, seen, hint, reading, counted, laid
     return Trace(
         meta=_meta(raw, report, model=model, hardware=hardware, basis=basis, base=base, steps=table),
         tracks=tracks,
         samples=samples,
-        lanes=laid.lanes,
+        lanes=lanes,
         events=events,
         names=raw.names or ("",),
-        work=counted.table,
+        work=work,
         details=raw.details,
         steps=table,
-        dependencies=_dependencies(launches, laid, events, table),
+        dependencies=_dependencies(call, order, events, table),
     )
 
 
@@ -240,7 +245,7 @@ def _event_table(
         name=e.name[laid.order],
         detail=e.detail[laid.order],
         flags=flags,
-        **{name: column[laid.order] for name, column in columns.items()},
+        **{name: columns.pop(name)[laid.order] for name in list(columns)},
     )
 
 
@@ -354,9 +359,9 @@ def _meta(
     )
 
 
-def _dependencies(launches: Launches, laid: Laid, events: EventTable, steps: StepTable) -> Dependencies:
+def _dependencies(call: I64, order: I64, events: EventTable, steps: StepTable) -> Dependencies:
     """Edges between event ids: the rows of the source moved to where they are laid out."""
-    place = np.empty(len(laid.order) + 1, np.int64)
-    place[laid.order] = np.arange(len(laid.order))
+    place = np.empty(len(order) + 1, np.int64)
+    place[order] = np.arange(len(order))
     place[-1] = -1
-    return find_dependencies(place[launches.call][laid.order], events, steps)
+    return find_dependencies(place[call][order], events, steps)

@@ -54,13 +54,13 @@ def plan_tracks(raw: RawTrace) -> TrackPlan:
     # Operators and runtime calls of one thread share a track; annotations and Python frames get their own.
     group = np.where(place == Place.OPERATOR, Place.HOST, place)
     key = raw.events.track.astype(np.int64) * 8 + group
-    distinct, inverse = np.unique(key, return_inverse=True)
+    distinct = np.flatnonzero(np.bincount(key))
     described = [_describe(raw.tracks[k // 8], Place(k % 8)) for k in distinct.tolist()]
     order = sorted(range(len(described)), key=lambda i: described[i][0])
-    position = np.empty(len(order), np.int64)
-    position[order] = np.arange(len(order))
+    position = np.zeros(8 * len(raw.tracks), np.int64)
+    position[distinct[order]] = np.arange(len(order))
     tracks = tuple(described[i][1] for i in order)
-    return TrackPlan(tracks, position[inverse.reshape(-1)] if len(key) else key, place)
+    return TrackPlan(tracks, position[key] if len(key) else key, place)
 
 
 def _places(raw: RawTrace) -> U8:

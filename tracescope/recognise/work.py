@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracescope.core.arithmetic import OpWork
 from tracescope.core.category import BytesFrom, Category, Op, StepKind
@@ -90,18 +92,16 @@ def count_work(
     position = {fact: i for i, fact in enumerate(distinct_facts)}
     fact_of_step = np.array([*(position[f] for f in facts), 0], np.int64)  # step -1 finds the last entry
     layers = np.maximum(claims.layer, -1) if model and model.layers_differ else np.minimum(claims.layer, 0)
-    columns = np.stack(
-        [
-            claims.shape + 1,
-            claims.op,
-            claims.category,
-            layers + 1,
-            claims.section,
-            claims.ordinal,
-            claims.carries,
-            fact_of_step[claims.step],
-            claims.also,
-        ]
+    columns: tuple[NDArray[Any], ...] = (
+        claims.shape + 1,
+        claims.op,
+        claims.category,
+        layers + 1,
+        claims.section,
+        claims.ordinal,
+        claims.carries,
+        fact_of_step[claims.step],
+        claims.also,
     )
     key = _packed(columns)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
@@ -109,7 +109,7 @@ def count_work(
     row_of = np.zeros(len(first), np.uint32)
     role_of = np.zeros(len(first), np.uint16)
     for i, at in enumerate(first.tolist()):
-        shape, op, category, layer, section, ordinal, carries, fact, also = columns[:, at].tolist()
+        shape, op, category, layer, section, ordinal, carries, fact, also = (int(column[at]) for column in columns)
         place = Place(layer - 1, Op(op), Section(section), ordinal)
         row = counter.row(place, Category(category), shape - 1, bool(carries), distinct_facts[fact])
         if carries and also & Category.KV_APPEND.role and row.kv_append == 0:
@@ -120,9 +120,9 @@ def count_work(
     return Counted(_table(list(rows)), row_of[inverse], role_of[inverse])
 
 
-def _packed(columns: I64) -> I64:
-    """One int64 a column of small non-negative integers."""
-    key = np.zeros(columns.shape[1], np.int64)
+def _packed(columns: Sequence[NDArray[Any]]) -> I64:
+    """One int64 a row of several small non-negative integers."""
+    key = np.zeros(len(columns[0]), np.int64)
     for row in columns:
         key = key * (int(row.max(initial=0)) + 1) + row
     return key
