@@ -1,19 +1,24 @@
 """Rows of the panels: a range counts what lies inside it, tables follow the selection and fit small windows."""
 
+from typing import Any
+
 import pytest
 from pytestqt.qtbot import QtBot
 
 from tests.lod.made_traces import Made, make_trace
 from tests.ui.drawn import document_of, llama
 from tracescope.analysis.steps import steps_table
+from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.energy import Energy, worth_a_range
 from tracescope.core.timerange import TimeRange
-from tracescope.ui.main_window import MainWindow
-from tracescope.ui.panels.inspection import inspect_step
+from tracescope.core.trace import Track
+from tracescope.ui.main_window import MainWindow, shown_overlays
+from tracescope.ui.panels.inspection import inspect_event, inspect_step
 from tracescope.ui.panels.layers import LayersPanel
 from tracescope.ui.panels.range_statistics import inspect_range
 from tracescope.ui.panels.steps import steps_columns
 from tracescope.ui.panels.where_the_gap_goes import row_height
+from tracescope.ui.status import status_parts
 
 
 def test_a_range_counts_the_part_of_an_event_that_lies_inside() -> None:
@@ -77,3 +82,27 @@ def test_layers_mark_the_selected_op(window: MainWindow, qtbot: QtBot) -> None:
     assert place >= 0
     assert cells.data(cells.index(place, 0)) == document.title_of(event)
     assert cells.data(cells.index(place, 1)) == "1"
+
+
+def test_plain_events_are_of_no_kind() -> None:
+    unknown: Any = {"weight": -1, "kv": -1, "append": -1, "flops": -1}
+    thread = (Track(TrackKind.HOST_THREAD, "main"),)
+    made = Made(0, 100, op=Op.NONE, category=Category.HOST, name="fib", **unknown)
+    document = document_of(make_trace([made], tracks=thread))
+    shown = inspect_event(document, 0)
+    assert shown.category is None
+    assert shown.title == "fib"
+    parts, _ = status_parts(document, document.initial_view().with_(event=0))
+    assert parts[0] == "fib"
+    assert shown_overlays(document) == frozenset()
+
+
+def test_overlays_of_a_trace_with_steps() -> None:
+    assert shown_overlays(llama()) == {"path", "floor", "energy"}
+
+
+def test_the_first_view_shows_the_selected_layer_with_its_neighbours() -> None:
+    document = llama()
+    view = document.initial_view()
+    seen = [span.layer for span in document.layers_in_sight(view.visible)]
+    assert {view.layer - 1, view.layer, view.layer + 1} <= set(seen)

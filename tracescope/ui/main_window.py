@@ -21,6 +21,7 @@ from tracescope.models import hardware_presets, model_presets
 from tracescope.ui import style
 from tracescope.ui.commands import Commands
 from tracescope.ui.docks import Docks
+from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, font
 from tracescope.ui.import_bar import ImportBar
 from tracescope.ui.jobs import Jobs
@@ -214,7 +215,9 @@ class MainWindow(QMainWindow):
 
     def _show_document(self) -> None:
         document = self.session.document
-        self.menus.enable(trace=document is not None, steps=document is not None and document.has_steps)
+        steps = document is not None and document.has_steps
+        overlays = shown_overlays(document) if document is not None else frozenset()
+        self.menus.enable(trace=document is not None, steps=steps, overlays=overlays)
         self._show_welcome(document is None)
 
     def _show_welcome(self, shown: bool) -> None:
@@ -295,6 +298,14 @@ class MainWindow(QMainWindow):
         self.toolbar.fit_width(self.width())
         self.timeline.fit_window(self.width(), self.height())
         self.docks.fit(self.width(), self.height())
+
+
+def shown_overlays(document: Document) -> frozenset[str]:
+    """The overlays that have anything to show: a trace without steps has no path, and no floor to draw."""
+    if not document.has_steps:
+        return frozenset()
+    priced = {"floor"} if document.has_floor else set()
+    return frozenset({"path", *priced, *({"energy"} if document.basis.energy is not None else set())})
 
 
 def _row(*widgets: QWidget) -> QWidget:

@@ -72,11 +72,11 @@ class Menus:
             menu.addMenu(self.theme)
             menu.addMenu(self.panels)
 
-    def enable(self, *, trace: bool, steps: bool) -> None:
-        """Enable what can be done now."""
+    def enable(self, *, trace: bool, steps: bool, overlays: frozenset[str]) -> None:
+        """Enable what can be done now; of the overlays those that have anything to show."""
         for row in ACTIONS:
             allowed = {Needs.NOTHING: True, Needs.TRACE: trace, Needs.STEPS: steps}[row.needs]
-            self._actions[row.name].setEnabled(allowed)
+            self._actions[row.name].setEnabled(allowed and (not row.overlay or row.overlay in overlays))
 
     def list_recent(self, opened: Callable[[Path], None]) -> None:
         """Fill "Open recent" from the settings; traces that are gone are greyed."""

@@ -43,7 +43,7 @@ def _event_parts(document: Document, view: ViewState) -> list[str]:
     took = int(events.duration[view.event])
     title = document.title_of(view.event)
     kind = KIND_OF_CATEGORY[category].title
-    parts = [title if title == kind else f"{title}, {kind}", duration(took)]
+    parts = [title if title == kind or document.plain_events[view.event] else f"{title}, {kind}", duration(took)]
     share = share_of_floor(event_floor(document, view.event), took)
     if share is not None:
         parts.append(f"{share_text(share)} of floor")

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from tracescope.core.errors import TraceError
 from tracescope.core.model import Workload
-from tracescope.core.units import count, rate, size
+from tracescope.core.units import count, plural, rate, short_source, size
 from tracescope.models import hardware_presets, load_hardware, load_model, make_basis, model_presets
 from tracescope.synth.timing import PROFILES
 from tracescope.ui.floor_bar import FloorBar
@@ -239,13 +239,13 @@ class Welcome(QScrollArea):
         self._preview = worked
         self.button.setEnabled(True)
         self._notes["Model"].setText(f"{size(worked.weight_bytes)} read per step, {model.weights}")
-        self._notes["Machine"].setText(f"{rate(basis.bandwidth_bytes_per_s)}, {basis.bandwidth_source}")
+        self._notes["Machine"].setText(f"{rate(basis.bandwidth_bytes_per_s)}, {short_source(basis.bandwidth_source)}")
         self._notes["Batch"].setText("requests, one token each per step")
         self._notes["Context"].setText(f"tokens cached, {count(worked.kv_per_token)} B of KV each")
         self._notes["Profile"].setText(_PROFILE_NOTES.get(form.profile, ""))
         self._headline.setText(worked.headline)
         self._memory.setText(worked.memory_line)
-        self._about.setText(f"{worked.ops * form.steps:,} events")
+        self._about.setText(plural(worked.ops * form.steps, "event"))
         self.floor_bar.show_preview(worked)
 
 

@@ -6,12 +6,13 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWi
 
 from tracescope.analysis.constraints import ThreeConstraints
 from tracescope.core.units import MISSING, count, millis, percent, plural, rate, short_source, size
+from tracescope.ui.caption import wrapped
 from tracescope.ui.fonts import text_width
 from tracescope.ui.messages import plain_tooltip
 from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
 from tracescope.ui.paint.hatch import INK, STATIC
 from tracescope.ui.panels.inspection_layout import PAD
-from tracescope.ui.panels.panel import PanelWidget
+from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.session import Session
 from tracescope.ui.theme import LIGHT, Theme
 
@@ -99,7 +100,10 @@ class ConstraintsView(QWidget):
         canvas.fill(QRectF(self.rect()), t.panel)
         shown = self._shown
         if shown is None:
-            canvas.text(PAD, 24, "no step", Style(11, 400, t.muted))
+            wide = self.width() - 2 * PAD
+            said = wrapped(tuple(NO_STEPS.split(" ")), lambda text: text_width(text, 11), wide, between=" ")
+            for i, line in enumerate(said):
+                canvas.text(PAD, 24 + i * _LINE, line, Style(11, 400, t.text2))
             return
         binds = "" if shown.verdict is None else shown.verdict.binds
         y = 6.0

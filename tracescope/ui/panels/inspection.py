@@ -82,11 +82,12 @@ def inspect_event(document: Document, event: int) -> Inspection:
         place.append("on the critical path")
     flags = EventFlag(int(events.flags[event])).labels()
     place += [flag.replace("_", " ") for flag in flags]
+    plain = bool(document.plain_events[event])
     joules = energy_of_event(trace, event, document.basis)
     return Inspection(
-        title if title == kind else f"{title} · {kind}",
+        title if plain or title == kind else f"{title} · {kind}",
         " · ".join(place) or trace.tracks[int(trace.lanes.track[trace.lanes.of_event(event)])].name,
-        category,
+        None if plain else category,
         took,
         floor,
         tuple(_event_rows(document, event, took, floor)),
@@ -281,8 +282,9 @@ def inspect_step(document: Document, step: int) -> Inspection:
     if floor is None:
         rows.append(("floor", "no bytes known" if document.has_floor else "bandwidth unknown", NO_FLOOR))
     else:
-        of = f" of {len(taken.events):,}" if taken.ops_without_floor else ""
-        rows.append(("floor", f"sum over {ops:,}{of} operations", f"{millis(floor)} ms"))
+        counted = plural(len(taken.events), "operation")
+        counted = f"{ops:,} of {counted}" if taken.ops_without_floor else counted
+        rows.append(("floor", f"sum over {counted}", f"{millis(floor)} ms"))
         terms = [taken.duration_ns, floor] + ([taken.unpriced_ns] if taken.unpriced_ns else [])
         above = f"{' − '.join(millis(term) for term in terms)} ms"
         rows.append(("above", above, f"{millis(taken.known_gap_ns)} ms"))

@@ -12,7 +12,7 @@ from tracescope.core.units import MISSING, count, micros, plural, size
 from tracescope.ui import moves
 from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 from tracescope.ui.messages import plain_label
-from tracescope.ui.panels.panel import PanelWidget
+from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
 from tracescope.ui.session import Session
@@ -60,6 +60,7 @@ class LayersPanel(PanelWidget):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.table = PanelTable("Operations by layer")
+        self.table.says_empty = NO_STEPS
         self.one_step = QCheckBox("current step only")
         self.one_step.toggled.connect(self.refresh)
         self._summary = plain_label()
@@ -99,7 +100,7 @@ class LayersPanel(PanelWidget):
         self._table = table
         counted = table.summary["steps_counted"]
         scope = f"step {step}" if step is not None else f"{plural(counted, 'decode step')} together"
-        self._summary.setText(f"{len(table):,} rows · {scope} · idle {micros(table.summary['idle_ns'])} µs")
+        self._summary.setText(f"{plural(len(table), 'row')} · {scope} · idle {micros(table.summary['idle_ns'])} µs")
         labels = np.asarray(table.column("category").values)
         self.table.rows.show_rows(layers_columns(table), len(table), lambda i: _CATEGORY_OF_LABEL[str(labels[i])])
         self.table.lay_out()

@@ -7,7 +7,7 @@ from tracescope.core.units import MISSING, micros, percent, size
 from tracescope.ui import moves
 from tracescope.ui.document import clipped
 from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
-from tracescope.ui.panels.panel import PanelWidget
+from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
 from tracescope.ui.panels.where_the_gap_goes import WhereTheGapGoes
@@ -54,8 +54,10 @@ class OffTheFloorPanel(PanelWidget):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.table = PanelTable("Operations above their floor")
+        self.table.says_empty = NO_STEPS
         self.causes = WhereTheGapGoes()
         self._rows: tuple[LedgerRow, ...] = ()
+        self._narrow = False
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -80,6 +82,7 @@ class OffTheFloorPanel(PanelWidget):
             self.table.rows.show_rows(columns, len(rows), lambda i: rows[i].category)
             self.table.lay_out()
             self.causes.show_step(document, step)
+            self.causes.setVisible(step >= 0 and not self._narrow)
         if view is not None:
             self.table.select_source(self._row_of(view.event))
 
@@ -92,7 +95,8 @@ class OffTheFloorPanel(PanelWidget):
         return self.table.copied_text()
 
     def set_narrow(self, narrow: bool) -> None:
-        self.causes.setVisible(not narrow)
+        self._narrow = narrow
+        self.causes.setVisible(self._shown[1] >= 0 and not narrow)
 
     def _row_of(self, event: int) -> int:
         document = self.session.document

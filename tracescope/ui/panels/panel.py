@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from tracescope.ui.session import Session
 from tracescope.ui.theme import LIGHT, Theme
+
+NO_STEPS: Final = "No decode step was recognised, so there is none to measure against a floor."
+"""What a panel about steps says of a trace without any."""
 
 
 class PanelWidget(QWidget):

@@ -8,7 +8,7 @@ from tracescope.analysis.steps import steps_table
 from tracescope.analysis.tables import Table
 from tracescope.core.units import MISSING, count, micros, millis, percent, size
 from tracescope.ui import moves
-from tracescope.ui.panels.panel import PanelWidget
+from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
 from tracescope.ui.session import Session
@@ -57,6 +57,7 @@ class StepsPanel(PanelWidget):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.table = PanelTable("Steps")
+        self.table.says_empty = NO_STEPS
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.table)

@@ -1,7 +1,7 @@
 """The table of every panel: rows of 20 px, chips and hatched bars in cells, selection shared with the timeline."""
 
 from PySide6.QtCore import QEvent, QItemSelectionModel, QRect, QRectF, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPalette
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -107,6 +107,8 @@ class PanelTable(QTableView):
         head.setHighlightSections(False)
         head.setSortIndicatorShown(True)
         head.setFont(font(11, 400))
+        self.says_empty = ""
+        """What stands in the table while it has no rows."""
         self._theme = LIGHT
         self._delegates: list[CellDelegate] = []
         self._laid_out: tuple[str, ...] = ()
@@ -171,6 +173,15 @@ class PanelTable(QTableView):
 
     def sizeHint(self) -> QSize:
         return QSize(400, HEAD + 8 * ROW)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self.says_empty and not self.rows.rowCount():
+            with QPainter(self.viewport()) as painter:
+                painter.setPen(colour(self._theme.text2))
+                painter.setFont(font(11))
+                room = QRectF(self.viewport().rect()).adjusted(14, 10, -14, 0)
+                painter.drawText(room, int(Qt.TextFlag.TextWordWrap), self.says_empty)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
