@@ -1,0 +1,19 @@
+"""A small run of the harness of foreign formats; larger ones are started by hand."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import fuzz_foreign
+from fuzz_native import FINDINGS
+
+
+@pytest.mark.parametrize("kind", fuzz_foreign.KINDS)
+def test_mutated_traces(tmp_path: Path, kind: str) -> None:
+    totals = fuzz_foreign.run(kind, 300, base=5, folder=tmp_path, keep=tmp_path / "found")
+    assert sum(totals.values()) == 300
+    assert {outcome: totals[outcome] for outcome in FINDINGS} == dict.fromkeys(FINDINGS, 0)
+    assert totals["read"] > 60

@@ -1,0 +1,1 @@
+"""Reads Perfetto's protobuf traces: track events and GPU stages."""
