@@ -26,8 +26,11 @@ class Flows:
             return
         kept = self._starts if phase == "s" else self._ends
         by_category: defaultdict[str, list[Event]] = defaultdict(list)
-        for event in events:
-            by_category[event.cat].append(event)
+        if len({event.cat for event in events}) == 1:  # as nearly always
+            by_category[events[0].cat] = events
+        else:
+            for event in events:
+                by_category[event.cat].append(event)
         for category, group in by_category.items():
             kept[category].append(self._ids(group))
 
@@ -40,9 +43,13 @@ class Flows:
 
     def _ids(self, events: list[Event]) -> I64:
         """Ids as int64[n]: whole numbers as they are, any other text as a negative number of its own."""
-        texts = b",".join([event.id for event in events]).split(b",")
-        if len(texts) == len(events) and all(text.isdigit() and len(text) <= _MAX_DIGITS for text in texts):
-            return np.array(texts, dtype=f"S{_MAX_DIGITS}").astype(np.int64)
+        texts = [event.id for event in events]
+        joined = b",".join(texts)
+        lengths = set(map(len, texts))
+        if 0 not in lengths and max(lengths) <= _MAX_DIGITS and not joined.translate(None, b"0123456789,"):
+            ids = np.fromstring(joined, np.int64, sep=",")
+            if len(ids) == len(texts):
+                return ids
         return np.array([self._id(bytes(event.id) or bytes(event.id2)) for event in events], np.int64)
 
     def _id(self, text: bytes) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from itertools import count
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -51,6 +52,8 @@ class _Launch(msgspec.Struct, gc=False):
     correlation: int = -1
 
 
+_CORRELATION: Final = attrgetter("correlation")
+_NO_ARGUMENTS: Final = msgspec.Raw(b"{}")
 _LAUNCHES: Final = msgspec.json.Decoder(list[_Launch])
 
 
@@ -114,15 +117,15 @@ class Details:
         joined = b"\0".join(texts)  # no valid JSON holds a NUL byte
         known = self._by_stripped
         all_stripped = _PER_EVENT.sub(b"", joined).split(b"\0")
-        codes = [known.get(stripped, -1) for stripped in all_stripped]
-        if -1 in codes:
+        codes = list(map(known.get, all_stripped))
+        if None in codes:
             for row, stripped in enumerate(all_stripped):
-                if codes[row] < 0:
+                if codes[row] is None:
                     code = known.get(stripped)
                     codes[row] = self._add(stripped, bytes(texts[row])) if code is None else code
         if b'"correlation"' not in joined:
             return np.array(codes, np.uint32), np.full(len(texts), -1)
-        return np.array(codes, np.uint32), _correlations([bytes(text) or b"{}" for text in texts])
+        return np.array(codes, np.uint32), _correlations([text or _NO_ARGUMENTS for text in texts])
 
     def _add(self, stripped: bytes, text: bytes) -> int:
         code = self._by_stripped[stripped] = self._code_of(text)
@@ -146,16 +149,16 @@ class Details:
         return code
 
 
-def _correlations(texts: list[bytes]) -> I64:
+def _correlations(texts: list[msgspec.Raw]) -> I64:
     """int64[n]: the correlation in each argument object, -1 where it has none that is a number."""
     try:
         launches = _LAUNCHES.decode(b"[" + b",".join(texts) + b"]")
-        return np.fromiter((launch.correlation for launch in launches), np.int64, len(launches))
+        return np.fromiter(map(_CORRELATION, launches), np.int64, len(launches))
     except (msgspec.DecodeError, OverflowError):
         return np.fromiter(map(_correlation, texts), np.int64, len(texts))
 
 
-def _correlation(text: bytes) -> int:
+def _correlation(text: msgspec.Raw) -> int:
     try:
         digits = bytes(LOOSE.decode(text).get("correlation", ABSENT)).strip(b'"')
     except UNREADABLE:
