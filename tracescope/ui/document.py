@@ -19,7 +19,8 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import UNKNOWN, Trace
-from tracescope.lod.fold import Columns, Content, Scene, floor_share, lane_in_sight, planes_in_sight
+from tracescope.lod.fold import Content, Scene, lane_in_sight, planes_in_sight
+from tracescope.lod.moved import Moved, moved_in_sight
 from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.lod.rescale import SAME_FLOORS, floor_scales
@@ -177,16 +178,26 @@ class Document:
         """The resource lanes over ``width`` pixel columns; only the last few views are kept."""
         return self._recent(("planes", visible, width), lambda: planes_in_sight(self.scene, visible, width))
 
-    def plane_floor(self, plane: Plane, visible: TimeRange, width: int) -> F64:
-        """The floor time of a plane as a share of each pixel column, float64[width]: its bytes over the roof."""
+    def moved(self, visible: TimeRange, width: int) -> Moved:
+        """What bytes and FLOPs use of the roof in each pixel column."""
+        return self._recent(("moved", visible, width), lambda: moved_in_sight(self.scene, visible, width))
 
-        def make() -> F64:
-            content = self.planes(visible, width)[plane]
-            if isinstance(content, Columns):
-                return content.floor.astype(np.float64)
-            return floor_share(content, visible, width).astype(np.float64)
+    def unknown_columns(self, visible: TimeRange, width: int) -> Bool:
+        """Which pixel columns mostly hold time of which the bytes are not known, bool[width]."""
 
-        return self._recent(("floor", plane, visible, width), make)
+        def make() -> Bool:
+            exact = self.moved(visible, width).unknown
+            if exact is not None or not self.has_steps:
+                return exact > 0.5 if exact is not None else np.zeros(width, bool)
+            # Stored levels do not tell what is unknown: then all of such a step is left blank.
+            edges = np.linspace(visible.start, visible.end, width + 1)
+            middle = ((edges[:-1] + edges[1:]) / 2).astype(np.int64)
+            step = np.searchsorted(self.trace.steps.start, middle, side="right") - 1
+            at = np.maximum(step, 0)
+            hidden: Bool = (step >= 0) & (middle < self.step_ends[at]) & (self.series.memory_bytes[at] < 0)
+            return hidden
+
+        return self._recent(("unknown columns", visible, width), make)
 
     def lane(self, lane: int, visible: TimeRange, width: int) -> Content:
         """One lane of the trace over ``width`` pixel columns."""

@@ -30,6 +30,8 @@ PALE: Final = 0.42
 MOST_BARS: Final = 400
 """With more events in sight than this the line would be a thicket: columns are drawn instead."""
 _ROOM: Final = 8
+_MEMORY: Final = 3
+"""So many of the planes of what is moved are memory; the last is compute."""
 
 
 def paint_bandwidth(
@@ -37,15 +39,15 @@ def paint_bandwidth(
 ) -> None:
     """Achieved bandwidth of each event against the roof; hatched between them."""
     canvas = Canvas(painter, theme, scale)
-    plot, time = _begin(canvas, rect, document, view, "Bandwidth", "achieved, TB/s")
     roof = document.basis.bandwidth_bytes_per_s
+    tens, unit = (1e9, "GB/s") if roof and roof < 1e12 else (1e12, "TB/s")
+    plot, time = _begin(canvas, rect, document, view, "Bandwidth", f"achieved, {unit}")
     right = split(rect).right.left() + 8
     if not roof:
         canvas.text(plot.left() + 8, rect.center().y() + 4, "no roof: bandwidth unknown", Style(10, 400, theme.muted))
         return
     area = QRectF(plot.left(), rect.top() + _ROOM, plot.width(), rect.height() - _ROOM - 4)
     top = roof * 1.08
-    tens = 1e12 if roof >= 1e12 else 1e9
     _scale_labels(canvas, area, top / tens)
     painter.save()
     painter.setClipRect(plot)
@@ -62,7 +64,7 @@ def paint_bandwidth(
         if moved >= 0 and took:
             mean = moved * 1e9 / took / tens
             canvas.text(right, rect.top() + 33, f"{mean:.2f} in step", Style(10, 400, theme.text2))
-    _value_at_playhead(canvas, area, document, view, time, top)
+    _value_at_playhead(canvas, area, document, view, time, top, (tens, unit))
     _finish(canvas, rect, plot)
 
 
@@ -149,22 +151,27 @@ def _trace_line(pixels: Pixels, level: NDArray[np.int64], bottom: int, ink: np.u
 
 
 def _folded(canvas: Canvas, area: QRectF, document: Document, view: ViewState, time: TimeScale, top: float) -> None:
-    """Mean bandwidth of each column: the floor share of the planes that move memory is bytes over roof."""
+    """Mean bandwidth of each column by what is moved, every byte spread over the time of its event.
+
+    Where the bytes are not known the column is blank: room under the roof would say that they are few.
+    """
     theme = canvas.theme
     share = (document.basis.bandwidth_bytes_per_s or 0) / top
     width = round(time.width)
-    planes = ((Plane.WEIGHTS, "W"), (Plane.KV_READS, "K"), (Plane.KV_APPENDS, "A"))
-    moved = np.stack([document.plane_floor(plane, view.visible, width) for plane, _ in planes])
+    moved = document.moved(view.visible, width).share[:_MEMORY]
     edges = np.cumsum(moved, axis=0) * share
-    fills: list[Fill] = [mixed(theme.kinds[letter].fill, theme.panel, PALE) for _, letter in planes]
+    fills: list[Fill] = [mixed(theme.kinds[letter].fill, theme.panel, PALE) for letter in "WKA"]
     # No line along the levels here: between neighbouring columns it would be a thicket.
-    roof = np.maximum(edges[-1], share)
+    unknown = document.unknown_columns(view.visible, width)
+    edges[:, unknown] = 0
+    roof = np.where(unknown, 0, np.maximum(edges[-1], share))
     paint_stack(canvas, area, np.vstack([edges, roof]), [*fills, Hatched(ROOF, 5)], keep=False)
 
 
 def _value_at_playhead(
-    canvas: Canvas, area: QRectF, document: Document, view: ViewState, time: TimeScale, top: float
-) -> None:
+    canvas: Canvas, area: QRectF, document: Document, view: ViewState, time: TimeScale, top: float,
+    unit: tuple[float, str],
+) -> None:  # fmt: skip
     if view.playhead is None or not view.visible.contains(view.playhead):
         return
     width = round(time.width)
@@ -179,10 +186,11 @@ def _value_at_playhead(
             return
         value = moved * 1e9 / max(1, int(document.trace.events.duration[event])) if event >= 0 else 0.0
     else:
-        planes = (Plane.WEIGHTS, Plane.KV_READS, Plane.KV_APPENDS)
-        value = sum(float(document.plane_floor(p, view.visible, width)[column]) for p in planes) * roof
+        if document.unknown_columns(view.visible, width)[column]:
+            return
+        value = float(document.moved(view.visible, width).share[:_MEMORY, column].sum()) * roof
     y = area.bottom() - min(value / top, 1) * area.height()
-    dot_with_tag(canvas, area, time.x(view.playhead), y, units.rate(value))
+    dot_with_tag(canvas, area, time.x(view.playhead), y, f"{value / unit[0]:.2f} {unit[1]}")
 
 
 def dot_with_tag(canvas: Canvas, area: QRectF, x: float, y: float, text: str) -> None:
@@ -197,25 +205,25 @@ def dot_with_tag(canvas: Canvas, area: QRectF, x: float, y: float, text: str) ->
 
 
 def energy_columns(document: Document, view: ViewState, basis: Basis, width: int) -> F64:
-    """Joules of each column by source, float64[4, width]: weights, KV, compute, static (mid fit of the preset)."""
+    """Joules of each column by source, float64[4, width]: weights, KV, compute, static (mid fit of the preset).
+
+    Bytes and FLOPs that are not known are not in it.
+    """
     energy = basis.energy
     assert energy is not None
     seconds = view.visible.duration * 1e-9 / width
     roof = (basis.bandwidth_bytes_per_s or 0) * seconds
     peak = (basis.peak_flops_per_s or 0) * seconds
     per_byte, per_flop = energy.memory_pj_per_bit[1] * 8e-12, energy.flop_pj[1] * 1e-12
-
-    def floor(plane: Plane) -> F64:
-        return document.plane_floor(plane, view.visible, width)
-
+    weights, read, appended, computed = document.moved(view.visible, width).share
     edges = np.linspace(view.visible.start, view.visible.end, width + 1)
     low, high = document.trace.span
     inside = np.diff(np.clip(edges, low, high)) * 1e-9
     return np.stack(
         [
-            floor(Plane.WEIGHTS) * roof * per_byte,
-            (floor(Plane.KV_READS) + floor(Plane.KV_APPENDS)) * roof * per_byte,
-            floor(Plane.COMPUTE) * peak * per_flop,
+            weights * roof * per_byte,
+            (read + appended) * roof * per_byte,
+            computed * peak * per_flop,
             inside * energy.static_w[1],
         ]
     )
@@ -226,29 +234,33 @@ def paint_energy(
 ) -> None:
     """Energy by source, summed from the left edge of the view so that it can be read at any zoom."""
     canvas = Canvas(painter, theme, scale)
-    plot, time = _begin(canvas, rect, document, view, "Energy", "J from left edge")
+    width = max(1, round(split(rect).plot.width()))
+    known = document.basis.energy is not None and document.has_floor
+    joules = energy_columns(document, view, document.basis, width) if known else np.zeros((4, width))
+    factor, unit = units.energy_unit(float(joules.sum()))
+    plot, time = _begin(canvas, rect, document, view, "Energy", f"{unit} from left edge")
     if document.basis.energy is None or not document.has_floor:
         canvas.text(
             plot.left() + 8, rect.center().y() + 4, "no energy model for this machine", Style(10, 400, theme.muted)
         )
         _finish(canvas, rect, plot)
         return
-    width = round(plot.width())
-    total = np.cumsum(energy_columns(document, view, document.basis, width), axis=1)
+    unknown = document.unknown_columns(view.visible, width)
+    total = np.cumsum(joules, axis=1)
     stacked = np.cumsum(total, axis=0)
     top = float(stacked[-1, -1]) * 1.12 or 1.0
     area = QRectF(plot.left(), rect.top() + _ROOM, plot.width(), rect.height() - _ROOM - 4)
-    _scale_labels(canvas, area, top)
+    _scale_labels(canvas, area, top / factor)
     painter.save()
     painter.setClipRect(plot)
     fills: list[Fill] = [theme.kinds[letter].fill for letter in "WKC"]
-    paint_stack(canvas, area, stacked / top, [*fills, Hatched(STATIC, 5)], keep=False)
+    paint_stack(canvas, area, np.where(unknown, 0, stacked / top), [*fills, Hatched(STATIC, 5)], keep=False)
     names = (("weights", "W"), ("KV", "K"), ("compute", "C"), ("static", ""))
     for row, (name, letter) in enumerate(names):
         height = float(total[row, -1]) / top * area.height()
         y = area.bottom() - (float(stacked[row, -1]) - float(total[row, -1]) / 2) / top * area.height()
         if height >= 12:
-            text = f"{name} {total[row, -1]:.3f}"
+            text = f"{name} {total[row, -1] / factor:.{3 if unit == 'J' else 1}f}"
             style = Style(10, 600, theme.kinds[letter].label if letter else theme.text)
             if letter:
                 canvas.text(plot.right() - 6, y + 3.5, text, style, AT_RIGHT)
@@ -257,7 +269,9 @@ def paint_energy(
     painter.restore()
     left = split(rect).right.left() + 8
     canvas.text(left, rect.top() + 18, units.energy(float(stacked[-1, -1])), Style(11, 600, theme.text))
-    canvas.text(left, rect.top() + 32, "modelled, mid", Style(10, 400, theme.text2))
+    canvas.text(
+        left, rect.top() + 32, "known part only" if unknown.any() else "modelled, mid", Style(10, 400, theme.text2)
+    )
     if view.playhead is not None and view.visible.contains(view.playhead):
         column = min(int((view.playhead - view.visible.start) * width // view.visible.duration), width - 1)
         value = float(stacked[-1, column])
