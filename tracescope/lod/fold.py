@@ -20,7 +20,7 @@ from tracescope.lod.planes import (
     PlaneFloors,
     PlaneMembers,
 )
-from tracescope.lod.pyramid import COARSER_BY, Pyramid
+from tracescope.lod.pyramid import Pyramid, finds_level
 from tracescope.lod.rescale import SAME_FLOORS, FloorScales
 
 F32 = NDArray[np.float32]
@@ -30,8 +30,6 @@ BARS_PER_PX: Final = 1.25
 """Up to this many events a pixel they are drawn one by one."""
 FEW_LANES: Final = 32
 """Up to this many lanes one search each is faster than one search over all of them at once."""
-MOST_PX_PER_BIN: Final = 4
-"""The finest level may be spread over this many pixels: between it and single events there is nothing sharper."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -317,31 +315,19 @@ def columns_from(
     pyramid: Pyramid, row: int, visible: TimeRange, width: int, *, floor_scale: float = 1.0
 ) -> Columns | None:
     """Shares per pixel column from the stored levels; None where the row has none, or none as fine as a pixel."""
-    if row < 0:
+    found = finds_level(pyramid, row, visible, width)
+    if found is None:
         return None
-    per_px = visible.duration / width
-    finest = int(pyramid.row_shift[row])
-    if per_px * MOST_PX_PER_BIN < 1 << finest:
-        return None
-    shift = min(int(np.log2(max(per_px, 1))), pyramid.coarsest_shift(row))
-    if shift < finest + COARSER_BY:
-        bins = pyramid.fine_bins(row)
-        shift = finest
-    else:
-        found = pyramid.coarse_bins(row, shift)
-        if found is None:
-            return None
-        bins = found
-    low = max(0, (visible.start - pyramid.origin) >> shift)
-    high = min(len(bins), ((visible.end - 1 - pyramid.origin) >> shift) + 1)
-    if high <= low:
+    shift, bins = found
+    if not len(bins):
         nothing = np.zeros(width, np.float32)
         return Columns(np.zeros((_KINDS, width), np.float32), nothing, nothing)
+    low = max(0, (visible.start - pyramid.origin) >> shift)
     origin = pyramid.origin + (low << shift)
     edges = (column_edges(visible, width) - origin) / float(1 << shift)
-    edges = np.minimum(np.maximum(edges, 0), high - low)
-    in_bins = 255.0 * per_px / (1 << shift)
-    kinds, channels = _channels(bins[low:high])
+    edges = np.minimum(np.maximum(edges, 0), len(bins))
+    in_bins = 255.0 * visible.duration / width / (1 << shift)
+    kinds, channels = _channels(bins)
     sums = _pooled(channels, edges) / in_bins
     total = sums[:-1].sum(axis=0)
     over = np.maximum(total, 1)

@@ -13,6 +13,7 @@ from tracescope.core.category import KINDS, TrackKind
 from tracescope.core.columns import I64, U8, U32
 from tracescope.core.hardware import Basis
 from tracescope.core.ownership import owned_pieces
+from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Trace
 from tracescope.lod.busy import busy_per_bin
 from tracescope.lod.planes import (
@@ -31,7 +32,10 @@ COARSER_BY: Final = 4
 SPARSE: Final = 4
 """Planes with at most a fourth of the events list them."""
 FEWEST_BINS: Final = 256
-_KINDS: Final = len(KINDS)
+MOST_PX_PER_BIN: Final = 4
+"""The finest level may be spread over this many pixels: between it and single events there is nothing sharper."""
+KIND_COUNT: Final = len(KINDS)
+_KINDS: Final = KIND_COUNT
 _EVENTS_PER_PLANE_BIN: Final = 2
 _LONGEST_SPAN: Final = 2**61
 
@@ -192,6 +196,29 @@ def _covers(offset: I64, parts: int, table: NDArray[np.unsignedinteger[Any]], wi
         and table.ndim == 2
         and table.shape == (int(offset[-1]), width)
     )
+
+
+def finds_level(pyramid: Pyramid, row: int, visible: TimeRange, width: int) -> tuple[int, U8] | None:
+    """The shift and the bins in sight (u8[n, 3 or 7]) of the level of ``row`` that suits ``width`` pixel columns.
+
+    None where the row has no level as fine as a pixel.
+    """
+    if row < 0:
+        return None
+    per_px = visible.duration / width
+    finest = int(pyramid.row_shift[row])
+    if per_px * MOST_PX_PER_BIN < 1 << finest:
+        return None
+    shift = min(int(np.log2(max(per_px, 1))), pyramid.coarsest_shift(row))
+    if shift < finest + COARSER_BY:
+        shift, bins = finest, pyramid.fine_bins(row)
+    else:
+        found = pyramid.coarse_bins(row, shift)
+        if found is None:
+            return None
+        bins = found
+    low = max(0, (visible.start - pyramid.origin) >> shift)
+    return shift, bins[low : max(low, ((visible.end - 1 - pyramid.origin) >> shift) + 1)]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -24,6 +24,7 @@ from tracescope.lod.moved import Moved, moved_in_sight
 from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.lod.rescale import SAME_FLOORS, floor_scales
+from tracescope.lod.tracks import Tracks, tracks_in_sight
 from tracescope.models import make_basis
 from tracescope.ui.view_state import ViewState
 
@@ -198,6 +199,13 @@ class Document:
             return hidden
 
         return self._recent(("unknown columns", visible, width), make)
+
+    def tracks(self, lanes: tuple[int, ...], visible: TimeRange, width: int) -> Tracks:
+        """Many lanes of the trace at once over ``width`` pixel columns."""
+        asked = np.array(lanes, np.int64)
+        return self._recent(
+            ("tracks", lanes, visible, width), lambda: tracks_in_sight(self.scene, asked, visible, width)
+        )
 
     def lane(self, lane: int, visible: TimeRange, width: int) -> Content:
         """One lane of the trace over ``width`` pixel columns."""

@@ -1,5 +1,6 @@
 """The bars of a row as pixels: solid, hatch, edges and rails of all of them composed at once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -66,10 +67,14 @@ def shades_of(theme: Theme) -> Shades:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The device pixels of a row of bars: its corner, its columns, the rows of its band and those of the rail."""
+    """The device pixels of rows of bars: their left edge and their tops, the columns of each, the lines of its band
+    and those of the rail.
+
+    Several rows are composed side by side, row r in the columns from ``r * width``.
+    """
 
     left: int
-    top: int
+    tops: tuple[int, ...]
     width: int
     height: int
     rail: range
@@ -77,19 +82,26 @@ class Grid:
     scale: float
 
     @property
+    def columns(self) -> int:
+        """The columns of all rows."""
+        return self.width * len(self.tops)
+
+    @property
     def line(self) -> int:
         """Device pixels of a 1 px line."""
         return max(1, round(self.scale))
 
 
-def grid_of(band: QRectF, placed: Placed, pitch: int, scale: float) -> Grid:
-    """The grid of the bars in ``band`` between the edges of the plot."""
+def grid_of(bands: Sequence[QRectF], placed: Placed, pitch: int, scale: float) -> Grid:
+    """The grid of the bars in ``bands``, which are equally high, between the edges of the plot."""
+    band = bands[0]
     left, top = round(placed.left * scale), round(band.top() * scale)
     rail = round((band.bottom() + RAIL_GAP) * scale) - top
     height = max(1, round(band.bottom() * scale) - top)
     rail_end = max(rail + 1, round((band.bottom() + RAIL_GAP + RAIL) * scale) - top)
     width = max(1, round(placed.right * scale) - left)
-    return Grid(left, top, width, height, range(max(rail, height), max(rail_end, height + 1)), pitch, scale)
+    tops = tuple(round(band.top() * scale) for band in bands)
+    return Grid(left, tops, width, height, range(max(rail, height), max(rail_end, height + 1)), pitch, scale)
 
 
 @dataclass(eq=False, slots=True)
@@ -102,6 +114,7 @@ class Drawn:
     is faster than its floor.
     """
 
+    row: I64
     low: I64
     high: I64
     floor: I64
@@ -120,14 +133,16 @@ class Drawn:
     @classmethod
     def plain(cls, bars: Bars, placed: Placed, rows: I64, grid: Grid, theme: Theme) -> "Drawn":
         """Bars of one colour without an outline, still to be told their colour."""
+        row = placed.row[rows]
+        shift = row * grid.width - grid.left
         low, high, floor = (
-            np.rint(at[rows] * grid.scale).astype(np.int64) - grid.left for at in (placed.x0, placed.x1, placed.floor)
+            np.rint(at[rows] * grid.scale).astype(np.int64) + shift for at in (placed.x0, placed.x1, placed.floor)
         )
         kind = bars.kind[rows]
         fill = shades_of(theme).fill[kind]
         no = np.zeros(len(rows), bool)
         return cls(
-            low, high, floor, low, kind, fill, fill, shades_of(theme).edge[kind], np.zeros(len(rows), np.int64),
+            row, low, high, floor, low, kind, fill, fill, shades_of(theme).edge[kind], np.zeros(len(rows), np.int64),
             no, no, no, no, no,
         )  # fmt: skip
 
@@ -189,21 +204,25 @@ def full_bars(
 
 
 def paint_drawn(canvas: Canvas, grid: Grid, drawn: Drawn, under: Pixels | None) -> None:
-    """Compose the bars over ``under`` (uint32[height, width] of the band) and draw them as one image."""
+    """Compose the bars over ``under`` (uint32[height, columns] of the band) and draw each row as one image."""
     pixels, owner = _composed(canvas.theme, grid, drawn, under)
-    draw_pixels(canvas, pixels, grid.left / grid.scale, grid.top / grid.scale)
+    lines = pixels.reshape(len(pixels), len(grid.tops), grid.width)
+    for index, top in enumerate(grid.tops):
+        draw_pixels(canvas, lines[:, index], grid.left / grid.scale, top / grid.scale)
     for row in np.flatnonzero(drawn.impossible).tolist():
-        x0, x1 = int(drawn.high[row]), int(drawn.floor[row])
+        index = int(drawn.row[row])
+        first = index * grid.width
+        x0, x1 = int(drawn.high[row]) - first, int(drawn.floor[row]) - first
         middle = min(max((x0 + x1) // 2, 0), grid.width - 1)
-        if x1 - x0 > 18 * grid.scale and owner[middle] <= row:
+        if x1 - x0 > 18 * grid.scale and owner[first + middle] <= row:
             at = (grid.left + (x0 + x1) / 2) / grid.scale
-            canvas.warning(at - 6, (grid.top + grid.height / 2) / grid.scale - 6)
+            canvas.warning(at - 6, (grid.tops[index] + grid.height / 2) / grid.scale - 6)
 
 
 def _composed(theme: Theme, grid: Grid, drawn: Drawn, under: Pixels | None) -> tuple[Pixels, I64]:
-    owner = last_over(drawn.low, drawn.high, grid.width)
+    owner = last_over(drawn.low, drawn.high, grid.width, drawn.row, len(grid.tops))
     rails = bool(drawn.railed.any())
-    pixels = np.zeros((grid.rail.stop if rails else grid.height, grid.width), np.uint32)
+    pixels = np.zeros((grid.rail.stop if rails else grid.height, grid.columns), np.uint32)
     if under is not None:
         pixels[: grid.height] = under
     columns = np.flatnonzero(owner >= 0)
@@ -231,7 +250,7 @@ def _bodies(band: Pixels, theme: Theme, grid: Grid, drawn: Drawn, columns: I64, 
     if len(band) <= 2 * line:
         middle[framed] = edge[framed]
     if blank:
-        whole = np.zeros(grid.width, np.uint32)
+        whole = np.zeros(grid.columns, np.uint32)
         whole[columns] = middle
         band[:] = whole
     else:
@@ -268,12 +287,12 @@ def _rails(pixels: Pixels, theme: Theme, grid: Grid, drawn: Drawn, owner: I64) -
     """The floor under each bar, and the ink stop where the bar ends before it."""
     ink = argb(theme.ink)
     railed = np.flatnonzero(drawn.railed)
-    column, _ = covered(drawn.low[railed], drawn.floor[railed], grid.width)
+    column, _ = covered(drawn.low[railed], drawn.floor[railed], grid.width, drawn.row[railed])
     pixels[grid.rail.start :, column] = ink
     faster = np.flatnonzero(drawn.impossible)
     if len(faster):
         stop = drawn.floor[faster]
-        column, bar = covered(stop - max(1, round(RAIL * grid.scale)), stop, grid.width)
+        column, bar = covered(stop - max(1, round(RAIL * grid.scale)), stop, grid.width, drawn.row[faster])
         open_ = owner[column] <= faster[bar]  # the next bar hides the stop
         pixels[: grid.height, column[open_]] = ink
         pixels[grid.height :, column] = ink

@@ -67,7 +67,8 @@ class Marks:
 class Placed:
     """Bars in px: left and right edges and the end of the floor, float64, edges between device pixels.
 
-    ``width`` is unrounded; ``left`` and ``right`` bound the plot, and with it the labels.
+    ``width`` is unrounded; ``left`` and ``right`` bound the plot, and with it the labels. ``row`` int64: in which of
+    several rows each bar lies, where bars of many rows are drawn at once.
     """
 
     x0: NDArray[np.float64]
@@ -76,12 +77,14 @@ class Placed:
     width: NDArray[np.float64]
     left: float
     right: float
+    row: I64
 
 
-def place(bars: Bars, time: TimeScale, scale: float) -> Placed:
+def place(bars: Bars, time: TimeScale, scale: float, row: I64 | None = None) -> Placed:
     """Pixel positions of bars, each at least one device pixel wide so that nothing in sight vanishes."""
+    rows = row if row is not None else np.zeros(len(bars), np.int64)
     raw0, raw1 = time.px(bars.start), time.px(bars.end)
     x0 = np.rint(raw0 * scale) / scale
     x1 = np.maximum(np.rint(raw1 * scale) / scale, x0 + 1 / scale)
     floor = np.rint(time.px(bars.start + np.maximum(bars.floor, 0)) * scale) / scale
-    return Placed(x0, x1, np.maximum(floor, x0), raw1 - raw0, time.left, time.left + time.width)
+    return Placed(x0, x1, np.maximum(floor, x0), raw1 - raw0, time.left, time.left + time.width, rows)

@@ -1,5 +1,6 @@
 """The event bar: solid up to the floor, hatched above it, a rail under the floor, its label and its marks."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -25,37 +26,50 @@ from tracescope.ui.paint.bar_style import (
 )
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
 from tracescope.ui.paint.geometry import FULL_BAR_PX, THIN_BAR_PX, TimeScale
+from tracescope.ui.paint.pixels import Pixels
 from tracescope.ui.paint.small_bars import lonely, paint_tags, runs_of, small_pixels
 from tracescope.ui.theme import colour
 
 NARROWEST_LABEL_PX: Final = 8
 """No text fits into a narrower part of a bar."""
+NARROWEST_IN_MANY_PX: Final = 44
+MOST_LABELS: Final = 300
+FEW_ROWS: Final = 8
+"""Where more rows than this are drawn at once, so many of their bars of at least so many px carry labels."""
 
 
 def paint_bars(canvas: Canvas, band: QRectF, bars: Bars, time: TimeScale, style: BarStyle, marks: Marks) -> None:
     """Draw bars in ``band`` (its y and height; x comes from ``time``)."""
-    if not len(bars):
-        return
-    placed = place(bars, time, canvas.scale)
+    paint_rows(canvas, (band,), bars, None, time, style, marks)
+
+
+def paint_rows(
+    canvas: Canvas, bands: Sequence[QRectF], bars: Bars, row: I64 | None, time: TimeScale, style: BarStyle,
+    marks: Marks, under: Pixels | None = None,
+) -> None:  # fmt: skip
+    """Draw bars of several rows at once, each in the band of its ``row`` (int64, None: all in the first), over
+    ``under`` (uint32[height, columns] of the bands side by side)."""
+    placed = place(bars, time, canvas.scale, row)
     if marks.matches is not None:
         found = marks.matches(bars.event)
         canvas.painter.setOpacity(DIMMED)
         plain = replace(style, labels=None, tags=False)
-        _paint_all(canvas, band, bars, placed, np.flatnonzero(~found), plain, marks, time)
+        _paint_all(canvas, bands, bars, placed, np.flatnonzero(~found), plain, marks, time, under)
         canvas.painter.setOpacity(1)
-        _paint_all(canvas, band, bars, placed, np.flatnonzero(found), style, marks, time)
+        _paint_all(canvas, bands, bars, placed, np.flatnonzero(found), style, marks, time)
     else:
-        _paint_all(canvas, band, bars, placed, np.arange(len(bars)), style, marks, time)
-    _paint_marks(canvas, band, bars, placed, style, marks)
+        _paint_all(canvas, bands, bars, placed, np.arange(len(bars)), style, marks, time, under)
+    _paint_marks(canvas, bands, bars, placed, style, marks)
 
 
 def _paint_all(
-    canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: I64, style: BarStyle, marks: Marks, time: TimeScale
-) -> None:
-    if not len(rows):
+    canvas: Canvas, bands: Sequence[QRectF], bars: Bars, placed: Placed, rows: I64, style: BarStyle, marks: Marks,
+    time: TimeScale, ground: Pixels | None = None,
+) -> None:  # fmt: skip
+    if not len(rows) and ground is None:
         return
     width = placed.width[rows]
-    grid = grid_of(band, placed, style.pitch, canvas.scale)
+    grid = grid_of(bands, placed, style.pitch, canvas.scale)
     theme = canvas.theme
     small = rows[width < THIN_BAR_PX]
     thin, full = rows[(width >= THIN_BAR_PX) & (width < FULL_BAR_PX)], rows[width >= FULL_BAR_PX]
@@ -66,15 +80,20 @@ def _paint_all(
         alone, small = lonely(placed, small)
         drawn = ticks_of(bars, placed, alone, style, grid, theme).joined(drawn)
     runs = runs_of(placed, small) if len(small) else None
-    under = small_pixels(canvas, bars, placed, runs, style, time, grid) if runs is not None else None
+    under = ground
+    if runs is not None:
+        folded = small_pixels(canvas, bars, placed, runs, style, time, grid)
+        under = folded if ground is None else np.where(folded != 0, folded, ground)
     paint_drawn(canvas, grid, drawn, under)
     if runs is not None and style.tags:
-        paint_tags(canvas, band, placed, runs)
+        paint_tags(canvas, bands, placed, runs)
     if len(full):
-        _paint_labels(canvas, band, bars, placed, full, style)
+        _paint_labels(canvas, bands, bars, placed, full, style)
 
 
-def _paint_labels(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows: I64, style: BarStyle) -> None:
+def _paint_labels(
+    canvas: Canvas, bands: Sequence[QRectF], bars: Bars, placed: Placed, rows: I64, style: BarStyle
+) -> None:
     """The labels of full bars, in their solid part (of a pale bar in its pale part, of others in all of them)."""
     theme = canvas.theme
     start, end = np.maximum(placed.x0[rows], placed.left), placed.x1[rows]
@@ -88,7 +107,13 @@ def _paint_labels(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows
     labels = style.labels
     if labels is None:
         return
-    for i in np.flatnonzero(end - start >= NARROWEST_LABEL_PX).tolist():
+    room = end - start
+    least: float = NARROWEST_LABEL_PX
+    if len(bands) > FEW_ROWS:
+        # Of hundreds of rows only the longest bars are named: more could not be read, and not be drawn in time.
+        longest = np.sort(room[room >= NARROWEST_IN_MANY_PX])[-MOST_LABELS:]
+        least = float(longest[0]) if len(longest) else np.inf
+    for i in np.flatnonzero(room >= least).tolist():
         row = rows[i]
         texts = labels(int(bars.event[row]))
         if not texts:
@@ -100,7 +125,7 @@ def _paint_labels(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, rows
             shade = theme.text2 if muted else theme.text
         else:
             shade = theme.text if muted else theme.kinds[LETTERS[bars.kind[row]]].label
-        _label(canvas, (float(start[i]), float(end[i])), band, texts, style, shade)
+        _label(canvas, (float(start[i]), float(end[i])), bands[placed.row[row]], texts, style, shade)
 
 
 def _label(
@@ -133,12 +158,15 @@ def narrowest(texts: tuple[str, ...], px: float) -> float:
     return min(min(text_width(text, px, 600) for text in texts) + 2 * LABEL_PAD, text_width(texts[-1], 10, 600) + 2)
 
 
-def _paint_marks(canvas: Canvas, band: QRectF, bars: Bars, placed: Placed, style: BarStyle, marks: Marks) -> None:
+def _paint_marks(
+    canvas: Canvas, bands: Sequence[QRectF], bars: Bars, placed: Placed, style: BarStyle, marks: Marks
+) -> None:
     below = RAIL_GAP + RAIL if style.rail and style.floor and not style.plain and not style.pale else 0
     for event, is_hover in ((marks.selected, False), (marks.hover, True)):
         if event < 0:
             continue
         for row in np.flatnonzero(bars.event == event).tolist():
+            band = bands[placed.row[row]]
             rect = QRectF(placed.x0[row], band.top(), placed.x1[row] - placed.x0[row], band.height())
             if is_hover:
                 canvas.frame(rect.adjusted(-1, -1, 1, 1), canvas.theme.ink)

@@ -12,12 +12,22 @@ from tracescope.ui.rows import Row
 MOST_KEPT: Final = 20_000
 
 
-def labels_of(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | None:
+Labels = Callable[[int], tuple[str, ...]]
+
+
+def labels_of(document: Document, row: Row) -> Labels | None:
     """The texts of an event in a row, longest first; None where bars carry none. Those of recent events are kept."""
     make = _texts(document, row)
-    if make is None:
-        return None
-    kept = document.remembered("labels", row.key, dict[int, tuple[str, ...]])
+    return None if make is None else _kept(document, row.key, make)
+
+
+def event_labels(document: Document) -> Labels:
+    """Title and duration of an event, then its title."""
+    return _kept(document, "title", _titles(document))
+
+
+def _kept(document: Document, name: str, make: Labels) -> Labels:
+    kept = document.remembered("labels", name, dict[int, tuple[str, ...]])
     if len(kept) > MOST_KEPT:
         kept.clear()
 
@@ -30,7 +40,7 @@ def labels_of(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] 
     return labels
 
 
-def _texts(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | None:
+def _texts(document: Document, row: Row) -> Labels | None:
     work, events = document.trace.work, document.trace.events
     column = {
         Plane.WEIGHTS: work.weight_read, Plane.KV_READS: work.kv_read, Plane.COMPUTE: work.flops,
@@ -49,9 +59,13 @@ def _texts(document: Document, row: Row) -> Callable[[int], tuple[str, ...]] | N
 
         return amounts
 
+    return _titles(document)
+
+
+def _titles(document: Document) -> Labels:
     def titles(event: int) -> tuple[str, ...]:
         title = document.title_of(event)
-        took = units.duration(int(events.duration[event]))
+        took = units.duration(int(document.trace.events.duration[event]))
         return f"{title}  {took}", title
 
     return titles

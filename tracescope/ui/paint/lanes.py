@@ -27,6 +27,7 @@ from tracescope.ui.paint.hatch import GAP
 from tracescope.ui.paint.labels import labels_of
 from tracescope.ui.paint.pixels import argb, draw_line
 from tracescope.ui.paint.time_axis import tick_step, ticks, time_origin
+from tracescope.ui.paint.tracks import paint_tracks
 from tracescope.ui.rows import Row, content_of, figures, rows_of
 from tracescope.ui.theme import Theme
 from tracescope.ui.view_state import ViewState
@@ -107,7 +108,9 @@ def paint_lanes(
     _gutter(canvas, rect, document, rows)
     paint_ground(canvas, parts.plot, time, document, view)
     marks = marks_of(document, view, hover)
-    for placed in rows:
+    planes = [placed for placed in rows if placed.row.plane is not None]
+    tracks = rows[len(planes) :]
+    for placed in planes:
         content = content_of(document, placed.row, view.visible, round(parts.plot.width()))
         painter.save()
         painter.setClipRect(QRectF(parts.plot.left(), placed.rect.top(), parts.plot.width(), placed.rect.height()))
@@ -119,7 +122,11 @@ def paint_lanes(
         painter.restore()
         paint_figures(canvas, placed.row, placed.rect, figures(document, view, placed.row, content))
         canvas.hline(parts.plot.left(), rect.right(), placed.rect.bottom() - 1, theme.grid)
+    for placed in tracks:
+        canvas.hline(parts.plot.left(), rect.right(), placed.rect.bottom() - 1, theme.grid)
     painter.setClipRect(parts.plot)
+    if tracks:
+        paint_tracks(canvas, [p.row.lane for p in tracks], [p.bar for p in tracks], document, view, time, marks)
     paint_dependencies(canvas, {p.row.key: p.bar for p in rows}, time, document, view)
     painter.restore()
     canvas.vline(parts.plot.left(), rect.top(), rect.bottom(), theme.border)

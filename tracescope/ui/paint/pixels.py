@@ -106,18 +106,22 @@ def stacked(
     return pixels
 
 
-def covered(low: I64, high: I64, width: int) -> tuple[I64, I64]:
-    """The columns of the spans ``[low, high)`` within ``[0, width)``, span by span, and the span of each."""
-    low, high = np.minimum(np.maximum(low, 0), width), np.minimum(high, width)
+def covered(low: I64, high: I64, width: int, row: I64) -> tuple[I64, I64]:
+    """The columns of the spans ``[low, high)``, span by span, and the span of each.
+
+    Rows of ``width`` columns stand one after another; a span is cut to those of its ``row``.
+    """
+    first = row * width
+    low, high = np.minimum(np.maximum(low, first), first + width), np.minimum(high, first + width)
     count = np.maximum(high - low, 0)
     span = np.repeat(np.arange(len(low)), count)
     column = np.arange(len(span)) - np.repeat(np.cumsum(count) - count - low, count)
     return column, span
 
 
-def last_over(low: I64, high: I64, width: int) -> I64:
-    """The last of the spans ``[low, high)`` that covers each of ``width`` columns, int64, -1 where none does."""
-    column, span = covered(low, high, width)
-    owner = np.full(width, -1)
+def last_over(low: I64, high: I64, width: int, row: I64 | None = None, rows: int = 1) -> I64:
+    """The last of the spans ``[low, high)`` that covers each column of all rows, int64, -1 where none does."""
+    column, span = covered(low, high, width, np.zeros(len(low), np.int64) if row is None else row)
+    owner = np.full(width * rows, -1)
     owner[column] = span
     return owner
