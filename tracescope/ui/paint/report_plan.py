@@ -70,7 +70,7 @@ def _planned(document: Document, view: ViewState, full: float, height: float, to
     top = 52 + TITLE_LINE * (len(title) - 1) + 26 + RUN_LINE * (len(run) - 1) + 14
     caption = tuple(caption_lines(document, view, width, told))
     foot = height - 22 - len(caption) * LINE
-    rule = foot - 18 - ROW * max(1, len(legend_rows(document, view, width)))
+    rule = foot - 18 - ROW * len(legend_rows(document, view, width))
     columns, block_width = _columns(view, width, full)
     if view.step < 0:
         room = rule - top - 10
