@@ -119,7 +119,7 @@ def _exact(canvas: Canvas, area: QRectF, bars: Bars, document: Document, time: T
         y = area.bottom() - np.minimum(np.maximum(bytes_per_s, 0) / top, 1) * area.height()
         return np.rint(y * scale).astype(np.int64) - upper
 
-    owner = last_over(low, high, width)
+    owner = last_over(low, high, width, np.zeros(len(low), np.int64))
     running = np.flatnonzero(owner >= 0)
     level = np.full(width, height)
     level[running] = row(rate)[owner[running]]
