@@ -13,6 +13,7 @@ from tracescope.core.energy import Energy, worth_a_range
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
 from tracescope.ui.main_window import MainWindow, shown_overlays
+from tracescope.ui.paint.time_axis import ticks
 from tracescope.ui.panels.inspection import inspect_event, inspect_step
 from tracescope.ui.panels.layers import LayersPanel
 from tracescope.ui.panels.range_statistics import inspect_range
@@ -106,3 +107,11 @@ def test_the_first_view_shows_the_selected_layer_with_its_neighbours() -> None:
     view = document.initial_view()
     seen = [span.layer for span in document.layers_in_sight(view.visible)]
     assert {view.layer - 1, view.layer, view.layer + 1} <= set(seen)
+
+
+@pytest.mark.parametrize("end", [900, 2_450_000, 3_000_000_000])
+def test_labels_of_a_time_axis_have_one_unit(end: int) -> None:
+    labels = [label for _, label in ticks(TimeRange(0, end), 800, 0)]
+    assert len(labels) > 2
+    assert len({label.split()[-1] for label in labels}) == 1
+    assert len(set(labels)) == len(labels)

@@ -39,22 +39,25 @@ def tick_step(visible: TimeRange, width: float) -> int:
 
 @lru_cache(maxsize=16)
 def ticks(visible: TimeRange, width: float, origin: int) -> tuple[tuple[int, str], ...]:
-    """Times (ns) and labels of the ticks in sight, counted from ``origin``; labels of one axis are distinct."""
+    """Times (ns) and labels of the ticks in sight, counted from ``origin``; labels of one axis are distinct.
+
+    All labels of an axis have one unit, that of the time farthest from ``origin``.
+    """
     step = tick_step(visible, width)
+    farthest = max(abs(visible.start - origin), abs(visible.end - origin), step)
     first = -((origin - visible.start) // step)
     found = []
     for n in range(first, first + int(width / 20) + 3):
         time = origin + n * step
         if time > visible.end:
             break
-        found.append((time, _label(n * step, step)))
+        found.append((time, _label(n * step, step, farthest)))
     return tuple(found)
 
 
-def _label(offset: int, step: int) -> str:
-    """The offset in the largest unit of which it is at least one, with as many decimals as the step needs."""
-    largest = max(abs(offset), step)
-    divisor, unit = next((u for u in reversed(_UNITS) if largest >= u[0]), _UNITS[0])
+def _label(offset: int, step: int, farthest: int) -> str:
+    """The offset in the largest unit of which ``farthest`` is at least one, with the decimals that the step needs."""
+    divisor, unit = next((u for u in reversed(_UNITS) if farthest >= u[0]), _UNITS[0])
     decimals = 0
     while decimals < 9 and step * 10**decimals % divisor:
         decimals += 1
