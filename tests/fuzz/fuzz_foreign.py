@@ -7,6 +7,7 @@ input is kept. Exit code 1 with any finding.
 """
 
 import argparse
+import json
 import sys
 import tempfile
 import zlib
@@ -21,9 +22,11 @@ import fuzz_native
 from fuzz_native import FINDINGS, Seed, Target
 
 from perfetto_files import Fields, begin, end, trace
+from rocprof_files import document, everything, kernel, process
 from tracescope.core.errors import TraceError
 from tracescope.io.importer import Importer
 from tracescope.io.perfetto.reader import PERFETTO
+from tracescope.io.rocprof.reader import ROCPROF
 
 
 def perfetto_seeds() -> list[Seed]:
@@ -58,6 +61,13 @@ def perfetto_seeds() -> list[Seed]:
     return [_seed("every", every), _seed("plain", plain), _seed("packed", trace({50: zlib.compress(every)}))]
 
 
+def rocprof_seeds() -> list[Seed]:
+    """A file with every kind of record, and one of many kernels."""
+    many = document(process(kernel_dispatch=[kernel(10 * i, 10 * i + 7, 1 + i % 2, i) for i in range(1, 40)]))
+    texts = {"every": json.dumps(everything()), "many": json.dumps(many), "spread": json.dumps(everything(), indent=1)}
+    return [_seed(name, text.encode()) for name, text in texts.items()]
+
+
 def _seed(name: str, data: bytes) -> Seed:
     return Seed(name, data, tuple(at for at, byte in enumerate(data) if byte), ())
 
@@ -81,7 +91,10 @@ class Kind:
         return "read" if raw.seen == raw.imported + sum(raw.dropped.values()) else "uncaught"
 
 
-KINDS = {"perfetto": Kind(PERFETTO, perfetto_seeds, ".pftrace")}
+KINDS = {
+    "perfetto": Kind(PERFETTO, perfetto_seeds, ".pftrace"),
+    "rocprof": Kind(ROCPROF, rocprof_seeds, ".json"),
+}
 
 
 def run(kind: str, count: int, base: int, folder: Path, keep: Path | None = None) -> Counter[str]:

@@ -16,4 +16,5 @@ def test_mutated_traces(tmp_path: Path, kind: str) -> None:
     totals = fuzz_foreign.run(kind, 300, base=5, folder=tmp_path, keep=tmp_path / "found")
     assert sum(totals.values()) == 300
     assert {outcome: totals[outcome] for outcome in FINDINGS} == dict.fromkeys(FINDINGS, 0)
-    assert totals["read"] > 60
+    assert totals["refused"] > 60
+    assert totals["read"] > 20

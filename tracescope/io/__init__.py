@@ -9,8 +9,9 @@ from tracescope.io.csv_events import CSV
 from tracescope.io.importer import Importer
 from tracescope.io.nsys.reader import NSYS
 from tracescope.io.perfetto.reader import PERFETTO
+from tracescope.io.rocprof.reader import ROCPROF
 
-IMPORTERS: Final[tuple[Importer, ...]] = (CHROME, NSYS, PERFETTO, CSV)
+IMPORTERS: Final[tuple[Importer, ...]] = (ROCPROF, CHROME, NSYS, PERFETTO, CSV)
 """The first whose ``sniff`` agrees reads the file: put the more specific ones first."""
 
 HEAD_BYTES: Final = 64 * 1024

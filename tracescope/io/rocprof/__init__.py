@@ -1,0 +1,1 @@
+"""Reads the JSON that rocprofv3 (rocprofiler-sdk) writes."""
