@@ -1,7 +1,7 @@
 """What of a row is in sight: its events as exact bars where they are few, else their shares per pixel column."""
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -25,6 +25,9 @@ from tracescope.lod.rescale import SAME_FLOORS, FloorScales
 
 F32 = NDArray[np.float32]
 
+_OF_MEMORY: Final = (Plane.WEIGHTS, Plane.KV_READS, Plane.KV_APPENDS)
+"""Lanes of a part of what an event moves: its floor may be longer than theirs."""
+
 _KINDS: Final = len(KINDS)
 BARS_PER_PX: Final = 1.25
 """Up to this many events a pixel they are drawn one by one."""
@@ -36,7 +39,8 @@ FEW_LANES: Final = 32
 class Bars:
     """Events in sight in time order: ids, ``[start, end)`` and floor in ns, whether the floor is known, kind, muted.
 
-    ``kind`` indexes ``KINDS``. In the path one event may appear in several pieces.
+    ``kind`` indexes ``KINDS``. In the path one event may appear in several pieces. ``other`` int64 ns: what the floor
+    of the whole event needs beyond ``floor``, for the bytes and FLOPs of other lanes; None: nothing.
     """
 
     event: I64
@@ -46,6 +50,7 @@ class Bars:
     known: Bool
     kind: U8
     muted: Bool
+    other: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.event)
@@ -54,7 +59,7 @@ class Bars:
         """The same columns with only these rows."""
         return Bars(
             self.event[rows], self.start[rows], self.end[rows], self.floor[rows], self.known[rows],
-            self.kind[rows], self.muted[rows],
+            self.kind[rows], self.muted[rows], None if self.other is None else self.other[rows],
         )  # fmt: skip
 
 
@@ -64,11 +69,14 @@ class Columns:
 
     All are 0 to 1 of the column's own time; the shares of one column sum to at most 1, the floor to at most that sum.
     ``unknown`` float32[width]: the part of the busy time of which no floor is known (not told apart in stored levels).
+    ``other`` float32[width]: the part that the floors of the same events need for the bytes and FLOPs of other lanes,
+    which is neither this lane's floor nor above it; None: nothing.
     """
 
     share: F32
     floor: F32
     unknown: F32
+    other: F32 | None = None
 
     @property
     def busy(self) -> F32:
@@ -135,7 +143,12 @@ def bars_of(trace: Trace, ids: I64, plane: Plane, floors: PlaneFloors) -> Bars:
     floor, known = floors.of(plane, events.work[ids])
     category = events.category[ids]
     kind = KIND_INDEX[category] if plane is Plane.PATH else np.full(len(ids), plane - 1, np.uint8)
-    return Bars(ids, start, start + events.duration[ids], floor, known, kind, MUTED[category])
+    other = None
+    if plane in _OF_MEMORY:
+        total, priced = floors.of(Plane.PATH, events.work[ids])
+        beyond = np.where(known & priced, np.maximum(0, total - floor), 0)
+        other = beyond if beyond.any() else None
+    return Bars(ids, start, start + events.duration[ids], floor, known, kind, MUTED[category], other)
 
 
 def path_bars(trace: Trace, ids: I64, floors: PlaneFloors) -> Bars:
@@ -199,7 +212,22 @@ def planes_in_sight(scene: Scene, visible: TimeRange, width: int) -> dict[Plane,
             if isinstance(content, Bars) and len(content) > BARS_PER_PX * width:
                 content = columns_of(content, visible, width)
             found[plane] = content
+    folded = [(p, c) for p in _OF_MEMORY if isinstance(c := found[p], Columns) and c.other is None]
+    if folded:
+        above = _above_path(found[Plane.PATH], visible, width)
+        for plane, content in folded:
+            found[plane] = replace(content, other=np.maximum(0, content.busy - content.floor - above))
     return {plane: found[plane] for plane in PLANES}
+
+
+def _above_path(path: Content, visible: TimeRange, width: int) -> F32:
+    """How much of each column is above the floor of all events: no more than that is so in any lane, float32[width].
+
+    Stored levels keep each lane's own floor alone, and that of the path.
+    """
+    whole = path if isinstance(path, Columns) else columns_of(path, visible, width)
+    above: F32 = np.maximum(0, whole.busy - whole.floor)
+    return above
 
 
 def _sparse_plane(scene: Scene, plane: Plane, visible: TimeRange, most: float, running: I64) -> Bars | None:
@@ -268,7 +296,9 @@ def columns_of(bars: Bars, visible: TimeRange, width: int) -> Columns:
     parts = [duration if len(kinds) == 1 else np.where(bars.kind == kind, duration, 0) for kind in kinds]
     unknown = not bars.known.all()
     hidden = [np.where(bars.known, 0, duration)] if unknown else []
-    covered = _covered_shares(begin, [*parts, np.minimum(bars.floor, duration), *hidden], edges, time)
+    floor = np.minimum(bars.floor, duration)
+    beyond = [] if bars.other is None else [np.minimum(bars.other, duration - floor)]
+    covered = _covered_shares(begin, [*parts, floor, *beyond, *hidden], edges, time)
     share = np.zeros((_KINDS, width), np.float32)
     share[kinds] = covered[: len(kinds)]
     empty = np.flatnonzero(bars.end == bars.start)
@@ -276,16 +306,9 @@ def columns_of(bars: Bars, visible: TimeRange, width: int) -> Columns:
         at = np.searchsorted(edges, bars.start[empty], side="right") - 1
         at = np.minimum(np.maximum(at, 0), width - 1)
         share[bars.kind[empty], at] = np.maximum(share[bars.kind[empty], at], 1 / 255)
-    return Columns(share, covered[len(kinds)], covered[-1] if unknown else np.zeros(width, np.float32))
-
-
-def floor_share(bars: Bars, visible: TimeRange, width: int) -> F32:
-    """The floor of :func:`columns_of` alone, float32[width]."""
-    edges = column_edges(visible, width)
-    begin, duration = _apart(bars)
-    time = np.maximum(np.diff(edges), 1)
-    floor: F32 = _covered_shares(begin, [np.minimum(bars.floor, duration)], edges, time)[0]
-    return floor
+    none = np.zeros(width, np.float32)
+    other = covered[len(kinds) + 1] if beyond else none
+    return Columns(share, covered[len(kinds)], covered[-1] if unknown else none, other)
 
 
 def _apart(bars: Bars) -> tuple[I64, I64]:

@@ -131,17 +131,24 @@ def counted_range(document: Document, view: ViewState) -> TimeRange:
 def floor_and_busy_ns(content: Content, visible: TimeRange, counted: TimeRange) -> tuple[float, float, float]:
     """Floor time and busy time of a row within ``counted``, ns, and how much of the busy time has no known floor.
 
+    Time that the same events need for the bytes of other lanes is not counted as busy.
+
     ``visible`` is what the content spans. The floor of an event that is cut by an edge counts in proportion.
     """
     if isinstance(content, Columns):
         edges = np.linspace(visible.start, visible.end, content.share.shape[1] + 1)
         time = np.diff(np.clip(edges, counted.start, counted.end))
         floor, busy, unknown = (float((part * time).sum()) for part in (content.floor, content.busy, content.unknown))
-        return floor, busy, unknown
+        other = 0.0 if content.other is None else float((content.other * time).sum())
+        return floor, busy - other, unknown
     start, end = np.maximum(content.start, counted.start), np.minimum(content.end, counted.end)
     inside = np.maximum(0, end - start)
-    floor = content.floor * (inside / np.maximum(content.end - content.start, 1))
-    return float(floor.sum()), float(inside.sum()), float(inside[~content.known].sum())
+    share = inside / np.maximum(content.end - content.start, 1)
+    other = 0.0
+    if content.other is not None:
+        room = np.maximum(0, content.end - content.start - content.floor)
+        other = float(np.minimum(content.other, room) @ share)
+    return float(content.floor @ share), float(inside.sum()) - other, float(inside[~content.known].sum())
 
 
 def path_floor_ns(document: Document, view: ViewState, counted: TimeRange) -> tuple[float, float] | None:

@@ -108,7 +108,8 @@ def grid_of(bands: Sequence[QRectF], placed: Placed, pitch: int, scale: float) -
 class Drawn:
     """Bars in the order in which they are drawn, one entry each; columns are device pixels from the grid's left.
 
-    ``[low, high)``; ``until`` where the solid part ends; ``floor`` where the floor does; ``solid`` and ``body`` their
+    ``[low, high)``; ``until`` where the solid part ends; ``floor`` where the floor does, ``total`` that of other lanes
+    too, which is pale up to there; ``solid`` and ``body`` their
     colours; ``edge`` of its lines; ``left_edge`` width of the line at its left; ``framed``, ``dotted``: the outline;
     ``hatched``: the body is a hatch of ``kind``; ``railed``: there is a rail up to the floor; ``impossible``: the bar
     is faster than its floor.
@@ -118,6 +119,7 @@ class Drawn:
     low: I64
     high: I64
     floor: I64
+    total: I64
     until: I64
     kind: NDArray[np.uint8]
     solid: Colours
@@ -135,15 +137,16 @@ class Drawn:
         """Bars of one colour without an outline, still to be told their colour."""
         row = placed.row[rows]
         shift = row * grid.width - grid.left
-        low, high, floor = (
-            np.rint(at[rows] * grid.scale).astype(np.int64) + shift for at in (placed.x0, placed.x1, placed.floor)
+        low, high, floor, total = (
+            np.rint(at[rows] * grid.scale).astype(np.int64) + shift
+            for at in (placed.x0, placed.x1, placed.floor, placed.total)
         )
         kind = bars.kind[rows]
         fill = shades_of(theme).fill[kind]
         no = np.zeros(len(rows), bool)
         return cls(
-            row, low, high, floor, low, kind, fill, fill, shades_of(theme).edge[kind], np.zeros(len(rows), np.int64),
-            no, no, no, no, no,
+            row, low, high, floor, total, low, kind, fill, fill, shades_of(theme).edge[kind],
+            np.zeros(len(rows), np.int64), no, no, no, no, no,
         )  # fmt: skip
 
     def joined(self, other: "Drawn") -> "Drawn":
@@ -239,8 +242,12 @@ def _bodies(band: Pixels, theme: Theme, grid: Grid, drawn: Drawn, columns: I64, 
     from_left, to_right = columns - drawn.low[own], drawn.high[own] - columns
     solid = columns < drawn.until[own]
     middle = np.where(solid, drawn.solid[own], drawn.body[own])
+    # Time that the bytes of other lanes need is no more above the floor than it is this lane's.
+    others = drawn.hatched[own] & ~solid & (columns < drawn.total[own])
+    if others.any():
+        middle[others] = shades_of(theme).pale[drawn.kind[own[others]]]
     framed, edge = drawn.framed[own], drawn.edge[own]
-    hatched = drawn.hatched[own] & ~solid
+    hatched = drawn.hatched[own] & ~solid & ~others
     at_floor = drawn.hatched[own] & (drawn.until > drawn.low)[own]
     lines = (from_left < drawn.left_edge[own]) | (framed & (to_right <= line))
     if at_floor.any():

@@ -67,6 +67,8 @@ class Marks:
 class Placed:
     """Bars in px: left and right edges and the end of the floor, float64, edges between device pixels.
 
+    ``total``: where the floor of the whole event ends, for the bytes of other lanes too.
+
     ``width`` is unrounded; ``left`` and ``right`` bound the plot, and with it the labels. ``row`` int64: in which of
     several rows each bar lies, where bars of many rows are drawn at once.
     """
@@ -74,6 +76,7 @@ class Placed:
     x0: NDArray[np.float64]
     x1: NDArray[np.float64]
     floor: NDArray[np.float64]
+    total: NDArray[np.float64]
     width: NDArray[np.float64]
     left: float
     right: float
@@ -87,4 +90,8 @@ def place(bars: Bars, time: TimeScale, scale: float, row: I64 | None = None) -> 
     x0 = np.rint(raw0 * scale) / scale
     x1 = np.maximum(np.rint(raw1 * scale) / scale, x0 + 1 / scale)
     floor = np.rint(time.px(bars.start + np.maximum(bars.floor, 0)) * scale) / scale
-    return Placed(x0, x1, np.maximum(floor, x0), raw1 - raw0, time.left, time.left + time.width, rows)
+    floor = np.maximum(floor, x0)
+    total = floor
+    if bars.other is not None:
+        total = np.maximum(np.rint(time.px(bars.start + np.maximum(bars.floor, 0) + bars.other) * scale) / scale, floor)
+    return Placed(x0, x1, floor, total, raw1 - raw0, time.left, time.left + time.width, rows)

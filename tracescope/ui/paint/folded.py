@@ -52,7 +52,8 @@ def stack_levels(edges: F64, height: int, width: int, *, keep: bool = True) -> L
 def column_heights(columns: Columns, floor: bool) -> F64:
     """Upper edges of the stack of each column as shares of the height, float64[8, width].
 
-    Six kinds, then time of which no floor is known, then what is above the floor. Up to the floor each kind has its
+    Six kinds, then time that is told to be neither floor nor above it (its floor is not known, or is that of other
+    lanes), then what is above the floor. Up to the floor each kind has its
     part of the busy time; the excess comes last, so that it is kept however far one zooms out. Without the floor
     overlay all busy time is solid.
     """
@@ -66,7 +67,8 @@ def column_heights(columns: Columns, floor: bool) -> F64:
     solid = share * np.divide(columns.floor, busy, out=np.zeros_like(busy), where=busy > 0)
     np.cumsum(solid, axis=0, out=edges[:-2])
     above = np.maximum(0, busy - columns.floor)
-    unknown = np.minimum(columns.unknown, above)
+    neither = columns.unknown if columns.other is None else columns.unknown + columns.other
+    unknown = np.minimum(neither, above)
     edges[-2] = edges[-3] + unknown
     edges[-1] = edges[-2] + (above - unknown)
     return edges
