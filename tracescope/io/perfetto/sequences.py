@@ -44,6 +44,8 @@ class Sequence:
         if number(packet, 13) & CLEARED or number(packet, 41):
             self.interned.clear()
             self.clock = self.track = 0
+        if 12 not in packet and 59 not in packet:
+            return
         for defaults in messages(packet, 59):
             self.clock = number(defaults, 58, self.clock)
             for events in messages(defaults, 11):

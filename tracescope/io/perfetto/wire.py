@@ -44,9 +44,15 @@ def parse(data: bytes) -> Message:
         kind = tag & 7
         value: int | bytes
         if kind == VARINT:
-            value, at = read_varint(data, at, end)
+            if at < end and data[at] < 0x80:  # most numbers have one byte, and a call costs more than all the rest
+                value, at = data[at], at + 1
+            else:
+                value, at = read_varint(data, at, end)
         elif kind == BYTES:
-            length, at = read_varint(data, at, end)
+            if at < end and data[at] < 0x80:
+                length, at = data[at], at + 1
+            else:
+                length, at = read_varint(data, at, end)
             if length > end - at:
                 raise WireError("a field is longer than its message")
             value = data[at : at + length]
@@ -97,7 +103,9 @@ def text(message: Message, field: int) -> str:
 
 def messages(message: Message, field: int) -> list[Message]:
     """The messages in ``field``; WireError where one is none."""
-    return [parse(value) for value in message.get(field, ()) if isinstance(value, bytes)]
+    if field not in message:
+        return []
+    return [parse(value) for value in message[field] if isinstance(value, bytes)]
 
 
 def numbers(message: Message, field: int, *, fixed: bool = False) -> list[int]:
