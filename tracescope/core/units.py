@@ -52,8 +52,13 @@ def plural(number: int, word: str) -> str:
 
 
 def place(word: str, number: int, total: int) -> str:
-    """Which one of ``total`` things that are counted from 0: ``step 7 of 0–127``."""
-    return f"{word} {number:,} of 0–{total - 1:,}" if total > 1 else f"{word} {number:,}"
+    """Which one of ``total`` things that are counted from 0: ``step 7 of 0–127``; ``step 0`` where it is alone."""
+    return f"{word} {number:,} {numbers_of(total)}" if total > 1 else f"{word} {number:,}"
+
+
+def numbers_of(total: int) -> str:
+    """The numbers that ``total`` things have, beside one of them: ``of 0–127``; ``the only one`` where it is alone."""
+    return f"of 0–{total - 1:,}" if total > 1 else "the only one" if total else ""
 
 
 def bandwidth_source(source: str) -> str:

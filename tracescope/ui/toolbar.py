@@ -4,6 +4,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QSpinBox, QToolBar, QToolButton, QWidget
 
+from tracescope.core import units
 from tracescope.core.hardware import Basis
 from tracescope.core.units import rate, short_source
 from tracescope.ui.actions import ACTIONS
@@ -134,7 +135,7 @@ class Toolbar(QToolBar):
             of_step.setEnabled(steps > 0)
         with QSignalBlocker(self.step):
             self.step.setRange(0, max(0, steps - 1))
-        self._of_steps.setText(f"of 0–{steps - 1:,}" if steps else "")
+        self._of_steps.setText(units.numbers_of(steps))
         self._fill_bandwidths(document)
 
     def _fill_bandwidths(self, document: Document | None) -> None:

@@ -102,7 +102,7 @@ def _names(canvas: Canvas, rect: QRectF, document: Document, view: ViewState) ->
     theme, top = canvas.theme, rect.top()
     left = rect.left() + PAD
     width = canvas.text(left, top + 19, document.step_title(view.step), Style(13, 700, theme.text))
-    canvas.text(left + width + 7, top + 19, f"of 0–{len(document.trace.steps) - 1:,}", Style(11, 400, theme.text2))
+    canvas.text(left + width + 7, top + 19, units.numbers_of(len(document.trace.steps)), Style(11, 400, theme.text2))
     edge = split(rect).plot.left() - 8
     label = Style(11, 500, theme.text)
     canvas.text(edge, top + BAR_TOP + 17, "floor + gap", label, AT_RIGHT)
