@@ -14,7 +14,13 @@ def counter_tracks(raw: RawTrace, tracks: tuple[Track, ...], base: int) -> tuple
         return tracks, SampleTable.empty()
     processes = {track.device: track.process for track in raw.tracks if track.is_device}
     described = [
-        Track(TrackKind.COUNTER, c.name, processes.get(c.device, f"device {c.device}"), c.device) for c in raw.counters
+        Track(
+            TrackKind.COUNTER,
+            c.name,
+            processes.get(c.device, f"device {c.device}" if c.device >= 0 else "counters"),
+            c.device,
+        )
+        for c in raw.counters
     ]
     order = [np.argsort(c.time, kind="stable") for c in raw.counters]
     return (*tracks, *described), SampleTable(

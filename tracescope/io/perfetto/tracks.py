@@ -101,12 +101,12 @@ class Tracks:
         named = above.process or processes.get(above.pid, "") or next((one.process for one in line if one.process), "")
         root = line[-1].name if len(line) > 1 and not above.pid else ""
         process = f"{named} ({above.pid})" if named and above.pid else named or root
-        thread = own.name or (f"thread {own.tid}" if own.tid else "")
+        thread = own.name or (f"thread {own.tid}" if own.tid else f"track {uuid}" if uuid else NO_THREAD)
         number_in_name = _GPU.search(own.name)
         return RawTrack(
             pid=above.pid or root or NO_PROCESS,
             tid=own.tid or own.name or (f"track {uuid}" if uuid else NO_THREAD),
-            process=process or (f"process {above.pid}" if above.pid else ""),
+            process=process or (f"process {above.pid}" if above.pid else NO_PROCESS),
             thread=f"{thread} ({own.tid})" if own.tid and own.name else thread,
             is_device=on_device,
             device=(int(number_in_name[1]) if number_in_name else 0) if on_device else -1,
