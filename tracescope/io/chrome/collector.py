@@ -10,9 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from tracescope.core.category import EventFlag
 from tracescope.io.chrome.event import LOOSE, UNREADABLE, Event
-from tracescope.io.chrome.flows import Flows
+from tracescope.io.chrome.flows import FlowParcel, Flows
 from tracescope.io.chrome.pairing import BEGINS, ENDS, MARK_COLUMNS, pair
-from tracescope.io.chrome.tables import MAX_TEXT, NO_PROCESS, NO_THREAD, Details, Tracks, ident_text, new_numbering
+from tracescope.io.chrome.tables import (
+    MAX_DETAILS_BYTES,
+    MAX_TEXT,
+    NO_PROCESS,
+    NO_THREAD,
+    Details,
+    Tracks,
+    ident_text,
+    new_numbering,
+)
 from tracescope.io.chrome.times import LIMIT_NS, nanoseconds
 
 INSTANTS: Final = frozenset("iIRnTp")
@@ -29,10 +38,13 @@ DROPPED_PHASES: Final = {
 
 LABELS: Final = {"process_name": "name", "process_labels": "labels", "thread_name": "name"}
 
+LIMITED: Final = frozenset({"details_too_long", "too_deep"})
+"""Flags that are counted once a distinct text: two processes may both have counted one."""
+
 _NAME: Final = attrgetter("name")
 _CATEGORY: Final = attrgetter("cat")
 
-_COLUMNS: Final[dict[str, Any]] = {
+COLUMNS: Final[dict[str, Any]] = {
     "start": np.int64,
     "duration": np.int64,
     "name": np.uint32,
@@ -42,6 +54,29 @@ _COLUMNS: Final[dict[str, Any]] = {
     "detail": np.uint32,
     "flags": np.uint8,
 }
+
+
+class Parcel(msgspec.Struct):
+    """What one collector found, on its way to another in the process that reads what comes before.
+
+    ``columns`` are those of COLUMNS, ``rows`` long, and not part of the encoded parcel.
+    """
+
+    seen: int
+    imported: int
+    dropped: dict[str, int]
+    flagged: dict[str, int]
+    fractional: bool
+    names: list[str]
+    categories: list[str]
+    tracks: list[tuple[str, str]]
+    details: list[str]
+    details_spent: int
+    labels: list[tuple[str, str, str, str]]
+    flows: FlowParcel
+    metadata: dict[str, Any]
+    rows: int
+    columns: dict[str, Any] = {}
 
 
 class Collector:
@@ -59,10 +94,62 @@ class Collector:
         self.labels: dict[tuple[str, str, str], str] = {}
         """(metadata event's name, pid, tid or "") to text."""
         self.fractional = False
-        self._parts: dict[str, list[NDArray[Any]]] = {column: [] for column in _COLUMNS}
+        self._parts: dict[str, list[NDArray[Any]]] = {column: [] for column in COLUMNS}
         self._marks: dict[str, list[NDArray[Any]]] = {column: [] for column in MARK_COLUMNS}
         self._flows = Flows()
         self._async_keys = new_numbering()
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether a begin or an end waits for its pair."""
+        return bool(self._marks["start"])
+
+    def parcel(self, metadata: dict[str, Any]) -> "Parcel":
+        """Everything that was collected, for ``absorb`` of a collector of what comes before. Call once, last."""
+        columns = {column: _joined(self._parts, column, dtype) for column, dtype in COLUMNS.items()}
+        return Parcel(
+            seen=self.seen,
+            imported=self.imported,
+            dropped=self.dropped,
+            flagged=self.flagged,
+            fractional=self.fractional,
+            names=list(self.names),
+            categories=list(self.categories),
+            tracks=self.tracks.keys,
+            details=self.details.texts,
+            details_spent=self.details.spent,
+            labels=[(*key, text) for key, text in self.labels.items()],
+            flows=self._flows.parcel(),
+            metadata=metadata,
+            rows=len(columns["start"]),
+            columns=columns,
+        )
+
+    def absorb(self, more: "Parcel") -> bool:
+        """Add what follows these events, collected by another process, as if it had been added here.
+
+        False, and nothing is changed, where the two together are not what one would have collected: where begins and
+        ends are to be paired, or the limit on arguments is near.
+        """
+        spent = self.details.spent + more.details_spent
+        if self.has_marks or spent > MAX_DETAILS_BYTES or more.flagged.keys() & LIMITED:
+            return False
+        self.seen += more.seen
+        self.imported += more.imported
+        self.dropped.update(more.dropped)
+        self.flagged.update(more.flagged)
+        self.fractional |= more.fractional
+        codes = {
+            "name": np.array([self.names[text] for text in more.names], np.uint32),
+            "category": np.array([self.categories[text] for text in more.categories], np.uint32),
+            "track": np.array([self.tracks.of_text(*key) for key in more.tracks], np.uint32),
+            "detail": self.details.codes_of(more.details, more.details_spent),
+        }
+        self.labels |= {(event, pid, tid): text for event, pid, tid, text in more.labels}
+        self._flows.absorb(more.flows)
+        given = more.columns
+        self._append(**{c: codes[c][given.pop(c)] if c in codes else given.pop(c) for c in COLUMNS})
+        return True
 
     def add(self, events: list[Event]) -> None:
         """Take the next events of the file."""
@@ -138,7 +225,7 @@ class Collector:
 
     def _append(self, **columns: ArrayLike) -> None:
         for column, values in columns.items():
-            self._parts[column].append(np.asarray(values, _COLUMNS[column]))
+            self._parts[column].append(np.asarray(values, COLUMNS[column]))
 
     def _add_marks(self, events: list[Event]) -> None:
         times = nanoseconds([e.ts for e in events])
@@ -203,7 +290,7 @@ class Collector:
         lone = self._flows.lone_ends()
         if lone:
             self.flagged["lone_flow_end"] += lone
-        columns = {name: _joined(self._parts, name, dtype) for name, dtype in _COLUMNS.items()}
+        columns = {name: _joined(self._parts, name, dtype) for name, dtype in COLUMNS.items()}
         if self._marks["start"]:
             columns = self._with_pairs(columns)
         return columns
@@ -216,9 +303,9 @@ class Collector:
         last = int(np.concatenate([marks["start"], ends]).max())
         pairs = pair(marks, last, self.dropped, self.flagged)
         self.imported += len(pairs.marks) + pairs.matched
-        more = {name: values[pairs.marks] for name, values in marks.items() if name in _COLUMNS}
+        more = {name: values[pairs.marks] for name, values in marks.items() if name in COLUMNS}
         more |= {"duration": pairs.duration, "flags": pairs.flags, "detail": pairs.detail}
-        return {name: np.concatenate([columns[name], more[name].astype(dtype)]) for name, dtype in _COLUMNS.items()}
+        return {name: np.concatenate([columns[name], more[name].astype(dtype)]) for name, dtype in COLUMNS.items()}
 
 
 def _joined(parts: dict[str, list[NDArray[Any]]], name: str, dtype: Any) -> NDArray[Any]:

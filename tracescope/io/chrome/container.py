@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +31,12 @@ _ENDS_WELL: Final = re.compile(rb"\s*(?:,\s*\{|\]|,?\s*\Z)")
 _SCALAR_END: Final = re.compile(rb"[,}\]]")
 
 
+def first_boundary(text: bytes) -> int | None:
+    """Where in ``text`` one event very likely ends and another follows, None where nothing looks like it."""
+    match = _BETWEEN.search(text)
+    return match.start() + 1 if match is not None else None
+
+
 class Container:
     """Reads one JSON text. ``batches`` gives the events; then ``metadata``, ``flagged``, ``dropped`` are complete.
 
@@ -43,12 +49,16 @@ class Container:
         self.dropped: Counter[str] = Counter()
         self.has_events = False
         self.truncated_at: int | None = None
+        self.split_at = -1
+        """Length of the text up to which this container reads if ``hand_over`` then gives True; -1: read all."""
+        self.hand_over: Callable[[], bool] = lambda: False
         self._source = source
         self._buffer = b""
         self._at = 0
         self._ended = False
         self._repairs_often = False
         self._boundary = self._tried = -1
+        self._handed_over = False
 
     def batches(self) -> Iterator[list[Event]]:
         """The events in file order, some thousand at a time; raises TraceError where the text is no trace at all."""
@@ -62,6 +72,17 @@ class Container:
             yield from self._object()
         else:
             raise self._refusal("not a trace: not JSON")
+        self._conclude()
+
+    def resume(self, *, bare: bool) -> Iterator[list[Event]]:
+        """As ``batches``, of a source that begins between two events; ``bare``: the array is the whole text."""
+        self.has_events = True
+        yield from self._events(bare=bare)
+        if not bare and self.truncated_at is None:
+            yield from self._object()
+        self._conclude()
+
+    def _conclude(self) -> None:
         if self.truncated_at is None and self._peek() and not self.flagged["damaged_metadata"]:
             self.flagged["trailing_text"] += 1
         if self._source.cut and self.truncated_at is None:
@@ -116,7 +137,7 @@ class Container:
                 self._at += 1
                 self.has_events = True
                 yield from self._events(bare=False)
-                if self.truncated_at is not None:
+                if self.truncated_at is not None or self._handed_over:
                     return
             elif self._peek():
                 value = self._value()
@@ -173,6 +194,14 @@ class Container:
     def _events(self, *, bare: bool) -> Iterator[list[Event]]:
         """The elements of the array just entered, and its closing bracket."""
         while True:
+            if self._source.text_bytes == self.split_at:
+                self.split_at = -1
+                whole = None if self.dropped or self.flagged.total() else self._quickly(len(self._buffer))
+                if whole is not None:
+                    yield whole
+                    if self.hand_over():
+                        self._handed_over = self._ended = True
+                        return
             cut = self._last_boundary(_BETWEEN) or self._last_boundary(_LOOSELY_BETWEEN)
             if cut is None and len(self._buffer) - self._at < MAX_EVENT_BYTES and self._more():
                 continue

@@ -4,12 +4,21 @@ from collections import defaultdict
 from itertools import count
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from tracescope.core.columns import I64
 from tracescope.io.chrome.event import Event
 
 _MAX_DIGITS: Final = 18
+
+
+class FlowParcel(msgspec.Struct):
+    """Flows on their way to another process: int64 ids of starts and ends by category; -1 - i is ``texts[i]``."""
+
+    starts: dict[str, bytes]
+    ends: dict[str, bytes]
+    texts: list[bytes]
 
 
 class Flows:
@@ -33,6 +42,22 @@ class Flows:
                 by_category[event.cat].append(event)
         for category, group in by_category.items():
             kept[category].append(self._ids(group))
+
+    def parcel(self) -> FlowParcel:
+        """What these flows are, for ``absorb`` of those that were read before them."""
+        starts, ends = (
+            {category: np.concatenate(ids).tobytes() for category, ids in side.items()}
+            for side in (self._starts, self._ends)
+        )
+        return FlowParcel(starts, ends, list(self._texts))
+
+    def absorb(self, more: FlowParcel) -> None:
+        """Add flows that were read after these ones, by another process."""
+        number = np.array([0, *(-self._texts[text] for text in more.texts)], np.int64)
+        for mine, theirs in ((self._starts, more.starts), (self._ends, more.ends)):
+            for category, data in theirs.items():
+                ids = np.frombuffer(data, np.int64)
+                mine[category].append(np.where(ids < 0, number[np.where(ids < 0, -ids, 0)], ids))
 
     def lone_ends(self) -> int:
         """How many ends have no start of their category and id."""

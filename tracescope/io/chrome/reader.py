@@ -2,6 +2,7 @@
 
 import zlib
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from tracescope.core.raw import RawDevice, RawEvents, RawTrace, RawTrack
 from tracescope.core.report import Source
 from tracescope.io.chrome.collector import Collector
 from tracescope.io.chrome.container import Container
+from tracescope.io.chrome.halves import second_half
 from tracescope.io.chrome.tables import MAX_TEXT, NO_PROCESS, NO_THREAD, UNNAMED
 from tracescope.io.chrome.text import GZIP_MAGIC, TextSource, encoding_of
 from tracescope.io.importer import Importer, Progress
@@ -47,16 +49,19 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     the exit code alone). Raises TraceError where the file is no trace, or is past a limit.
     """
     collector = Collector()
-    with TextSource(path, progress) as source:
+    with TextSource(path, progress) as source, second_half(source) as half:
         container = Container(source)
+        if half is not None:
+            container.split_at = half.low
+            container.hand_over = partial(half.join, collector, container)
         for events in container.batches():
             collector.add(events)
             if _is_foreign(collector, container, at_least=MAX_FOREIGN):
                 break
             if container.dropped.total() > max(MAX_DAMAGED, collector.seen):
                 raise TraceError(f"{path.name}: damaged: more than half of its events cannot be read")
-            if len(collector.tracks.keys) > MAX_TRACKS:
-                raise TraceError(f"{path.name}: has more than {MAX_TRACKS} tracks (threads and streams)")
+            _check_tracks(collector, path)
+        _check_tracks(collector, path)  # with those of the other half
         nothing = _is_foreign(collector, container, at_least=1)
         if not container.has_events or nothing:
             raise TraceError(
@@ -108,6 +113,11 @@ MAX_FOREIGN: Final = 10_000
 """So many elements without one phase are enough to say that a list holds no trace events."""
 
 CHROME: Final = Importer("Chrome trace JSON", sniff, read)
+
+
+def _check_tracks(collector: Collector, path: Path) -> None:
+    if len(collector.tracks.keys) > MAX_TRACKS:
+        raise TraceError(f"{path.name}: has more than {MAX_TRACKS} tracks (threads and streams)")
 
 
 def _is_foreign(collector: Collector, container: Container, *, at_least: int) -> bool:

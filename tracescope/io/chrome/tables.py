@@ -127,6 +127,19 @@ class Details:
             return np.array(codes, np.uint32), np.full(len(texts), -1)
         return np.array(codes, np.uint32), _correlations([text or _NO_ARGUMENTS for text in texts])
 
+    @property
+    def spent(self) -> int:
+        """Bytes of text that the limit on all arguments together has counted."""
+        return MAX_DETAILS_BYTES - self._room
+
+    def codes_of(self, texts: list[str], spent: int) -> U32:
+        """The code of each of ``texts``, those of another table that had counted ``spent``; uint32[texts]."""
+        self._room -= spent
+        for text in texts:
+            if self._by_text.setdefault(text, len(self.texts)) == len(self.texts):
+                self.texts.append(text)
+        return np.fromiter(map(self._by_text.__getitem__, texts), np.uint32, len(texts))
+
     def _add(self, stripped: bytes, text: bytes) -> int:
         code = self._by_stripped[stripped] = self._code_of(text)
         return code

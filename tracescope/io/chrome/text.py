@@ -51,17 +51,21 @@ class TextSource:
     ``replaced``: how many characters of a UTF-16/32 text were invalid.
     """
 
-    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+    def __init__(self, path: Path, progress: Progress | None = None, *, start: int = 0) -> None:
+        """``start``: where in the file to begin; past 0 it must lie between two characters of plain UTF-8 text."""
         self.path = path
-        self.raw_bytes = 0
+        self.raw_bytes = start
         self.text_bytes = 0
         self.cut = False
         self.replaced = 0
+        self.pause = 0
+        """A piece of plain text ends at this byte of the file, if it is still to come."""
         self._progress = progress
         self._hash = hashlib.sha256()
         try:
             self._total = path.stat().st_size
             self._file = path.open("rb", buffering=0)
+            self._file.seek(start)
         except OSError as error:
             raise TraceError(f"{path.name}: cannot be opened: {error.strerror or error}") from error
         first = self._raw()
@@ -69,8 +73,10 @@ class TextSource:
         self._inflater = zlib.decompressobj(wbits=31)
         self._pending = first
         self._inflated = 0
+        if start:
+            self._zipped = False
         head = self._plain()
-        name, mark = encoding_of(head)
+        name, mark = encoding_of(head) if not start else ("utf-8", 0)
         self._head: bytes | None = head[mark:]
         self._decoder = None if name == "utf-8" else codecs.getincrementaldecoder(name)("replace")
 
@@ -86,6 +92,26 @@ class TextSource:
         while self._raw():
             pass
         return self._hash.hexdigest()
+
+    def hash_of_rest(self) -> tuple["hashlib._Hash", int]:
+        """The hash of the whole file and its size, found while reading stays where it is."""
+        digest, size = self._hash.copy(), self.raw_bytes
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                file.seek(size)
+                while block := file.read(BLOCK):
+                    digest.update(block)
+                    size += len(block)
+        except OSError as error:
+            raise TraceError(f"{self.path.name}: cannot be read at byte {size}: {error.strerror}") from error
+        return digest, size
+
+    def skip_rest(self, digest: "hashlib._Hash", size: int) -> None:
+        """Be at the end of the file, as ``hash_of_rest`` found it: somebody else has read it."""
+        self._hash, self.raw_bytes = digest, size
+        self._file.seek(size)
+        if self._progress is not None:
+            self._progress(size, self._total)
 
     def read(self) -> bytes:
         """The next piece of text, about 1 MiB; empty at its end."""
@@ -104,7 +130,8 @@ class TextSource:
 
     def _raw(self) -> bytes:
         try:
-            block = self._file.read(BLOCK)
+            ahead = self.pause - self.raw_bytes
+            block = self._file.read(min(BLOCK, ahead) if ahead > 0 else BLOCK)
         except OSError as error:
             raise TraceError(f"{self.path.name}: cannot be read at byte {self.raw_bytes}: {error.strerror}") from error
         self.raw_bytes += len(block)
