@@ -56,6 +56,7 @@ class ImportJob(QObject):
         process = QProcess(self)
         environment = QProcessEnvironment.systemEnvironment()
         environment.insert("PYTHONUNBUFFERED", "1")
+        environment.insert("TRACESCOPE_WINDOW", "1")  # the import leaves the window a core
         process.setProcessEnvironment(environment)
         process.readyReadStandardError.connect(self._read_progress)
         process.finished.connect(self._finish)
