@@ -10,10 +10,11 @@ from tracescope.core.category import Category
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Trace
-from tracescope.lod.busy import busy_before, busy_per_bin
+from tracescope.lod import binning
+from tracescope.lod.binning import COARSER_BY, Spans, binned
 from tracescope.lod.fold import columns_from
 from tracescope.lod.planes import Plane
-from tracescope.lod.pyramid import COARSER_BY, SMALLEST_ROW, Pyramid, build_pyramid
+from tracescope.lod.pyramid import SMALLEST_ROW, Pyramid, build_pyramid
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +31,24 @@ def slow_busy(start: np.ndarray, duration: np.ndarray, low: int, high: int) -> i
     return sum(max(0, min(s + d, high) - max(s, low)) for s, d in zip(start.tolist(), duration.tolist(), strict=True))
 
 
-def test_busy_sums_are_exact_integers() -> None:
+@pytest.mark.parametrize("piece", [16, 64, 1 << 15])
+def test_busy_sums_are_exact_whatever_the_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     duration = rng.integers(0, 50, 300)
     start = 10**18 + np.cumsum(duration + rng.integers(0, 20, 300)) - duration
-    bins = busy_per_bin(start, duration, 10**18, 6, 400)
-    assert bins.sum() == duration.sum()
-    for b in (0, 1, 17, 130, 399):
-        assert bins[b] == slow_busy(start, duration, 10**18 + (b << 6), 10**18 + ((b + 1) << 6))
-    at = np.sort(rng.integers(10**18 - 100, 10**18 + 12_000, 50))
-    assert busy_before(start, duration, at).tolist() == [slow_busy(start, duration, 0, int(t)) for t in at]
+    kind = rng.integers(0, 2, 300).astype(np.uint8)
+    monkeypatch.setattr(binning, "PIECE", piece)
+    end = int((start + duration).max())
+    bins = binned(Spans(start, duration, kind, duration // 2), 10**18, end - 10**18, 6).fine
+    assert len(bins) == ((end - 10**18 - 1) >> 6) + 1
+    for b in range(len(bins)):
+        low, high = 10**18 + (b << 6), 10**18 + ((b + 1) << 6)
+        exact = slow_busy(start, duration, low, high)
+        by_kind = [slow_busy(start[kind == k], duration[kind == k], low, high) for k in (0, 1)]
+        assert bins[b, 1] == max(round(exact * 255 / 64), exact > 0)
+        assert bins[b, 2] == min(round(slow_busy(start, duration // 2, low, high) * 255 / 64), bins[b, 1])
+        if abs(by_kind[0] - by_kind[1]) > 1:  # an event without length counts as one
+            assert bins[b, 0] == int(np.argmax(by_kind))
 
 
 def test_finest_level_matches_a_slow_count(trace: Trace, pyramid: Pyramid) -> None:

@@ -107,6 +107,16 @@ class PlaneMembers:
         roles = [sum(c.role for c in _CATEGORIES.get(plane, ())) for plane in PLANES]
         return cls(by_work, np.array(roles, np.int64))
 
+    def masks(self, work: NDArray[np.integer], roles: NDArray[np.unsignedinteger], category: NDArray[np.integer]) -> U8:
+        """The planes of each event as bits ``1 << plane``, uint8: for all planes of many events at once."""
+        planes = np.arange(len(PLANES), dtype=np.int64)
+        of_work = (self.by_work.astype(np.int64) << planes[:, None]).sum(axis=0).astype(np.uint8)
+        bits = np.arange(1 << 16)[:, None] & self.by_role
+        of_roles = ((bits != 0) << planes).sum(axis=1).astype(np.uint8)
+        of_category = of_roles[1 << np.arange(len(KIND_INDEX))]
+        mask: U8 = of_work[work] | of_roles[roles] | of_category[category]
+        return mask
+
     def contains(
         self, plane: Plane, work: NDArray[np.integer], roles: NDArray[np.integer], category: NDArray[np.integer]
     ) -> Bool:

@@ -15,7 +15,7 @@ from tracescope.core.hardware import Basis
 from tracescope.core.ownership import owned_pieces
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Trace
-from tracescope.lod.busy import busy_per_bin
+from tracescope.lod.binning import COARSER_BY, Spans, binned
 from tracescope.lod.planes import (
     KIND_INDEX,
     PLANES,
@@ -27,11 +27,8 @@ from tracescope.lod.planes import (
 
 SMALLEST_ROW: Final = 2048
 """Rows with fewer events are always drawn from the events themselves."""
-COARSER_BY: Final = 4
-"""Levels this much coarser than the finest, and above, hold the share of each kind."""
 SPARSE: Final = 4
 """Planes with at most a fourth of the events list them."""
-FEWEST_BINS: Final = 256
 MOST_PX_PER_BIN: Final = 4
 """The finest level may be spread over this many pixels: between it and single events there is nothing sharper."""
 KIND_COUNT: Final = len(KINDS)
@@ -223,14 +220,11 @@ def finds_level(pyramid: Pyramid, row: int, visible: TimeRange, width: int) -> t
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Row:
-    """One row to be binned: sorted intervals that do not overlap, their kinds and the floor inside each, in ns."""
+    """One row to be binned: which it is, what it holds, and about how many events a bin of it has."""
 
     kind: int
     index: int
-    start: I64
-    duration: I64
-    colour: U8
-    floor: I64
+    spans: Spans
     events_per_bin: int
 
 
@@ -253,9 +247,12 @@ def build_pyramid(trace: Trace, basis: Basis) -> Pyramid:
     made = _Made([], [], [], [], [], [])
     if span < _LONGEST_SPAN:
         for row in _rows(trace, basis, made):
-            shift = _finest_shift(span, max(1, len(row.start) // row.events_per_bin))
+            shift = _finest_shift(span, max(1, len(row.spans.start) // row.events_per_bin))
             made.rows.append((row.kind, row.index, shift))
-            _bin(row, origin, span, shift, made)
+            bins = binned(row.spans, origin, span, shift)
+            made.fine.append(bins.fine)
+            made.levels.extend((len(made.rows) - 1, level) for level, _ in bins.coarse)
+            made.coarse.extend(shares for _, shares in bins.coarse)
     row_table = np.array(made.rows, np.int64).reshape(-1, 3)
     level_table = np.array(made.levels, np.int64).reshape(-1, 2)
     return Pyramid(
@@ -297,11 +294,16 @@ def _rows(trace: Trace, basis: Basis, made: _Made) -> Iterator[_Row]:
             continue
         rows = slice(low, high)
         floor, _ = floors.of(Plane.PATH, events.work[rows])
-        yield _Row(
-            LANE_ROW, lane, events.start[rows], events.duration[rows], KIND_INDEX[events.category[rows]],
-            np.minimum(floor, events.duration[rows]), 1,
-        )  # fmt: skip
+        kinds, inside = KIND_INDEX[events.category[rows]], np.minimum(floor, events.duration[rows])
+        yield _Row(LANE_ROW, lane, Spans(events.start[rows], events.duration[rows], kinds, inside), 1)
     yield from _plane_rows(trace, floors, made)
+
+
+def _in_order(start: I64, end: I64) -> I64:
+    """The order by (start, end). Lanes are sorted already, so that a merging sort by start takes linear time."""
+    order = np.argsort(start, kind="stable")
+    same = start[order[1:]] == start[order[:-1]]
+    return np.lexsort((end, start)) if (same & (end[order[1:]] < end[order[:-1]])).any() else order
 
 
 def _plane_rows(trace: Trace, floors: PlaneFloors, made: _Made) -> Iterator[_Row]:
@@ -312,17 +314,19 @@ def _plane_rows(trace: Trace, floors: PlaneFloors, made: _Made) -> Iterator[_Row
     start = events.start[device]
     end = start + events.duration[device]
     if (start[1:] < start[:-1]).any():
-        order = np.lexsort((end, start))
+        order = _in_order(start, end)
         device, start, end = device[order], start[order], end[order]
-    members = PlaneMembers.of(trace.work)
-    work, roles, category = events.work[device], events.roles[device], events.category[device]
+    work, category = events.work[device], events.category[device]
+    masks = PlaneMembers.of(trace.work).masks(work, events.roles[device], category)
     for plane in PLANES:
         if plane is Plane.PATH:
-            lane = trace.event_lane[device]
-            depth = trace.lanes.depth[lane] if trace.nested else np.zeros(len(device), np.uint16)
-            begin, stop, row = owned_pieces(start, end, depth, trace.lanes.track[lane])
+            depth = track = np.zeros(len(device), np.uint32)
+            if trace.nested:
+                lane = trace.event_lane[device]
+                depth, track = trace.lanes.depth[lane].astype(np.uint32), trace.lanes.track[lane]
+            begin, stop, row = owned_pieces(start, end, depth, track)
         else:
-            row = np.flatnonzero(members.contains(plane, work, roles, category))
+            row = np.flatnonzero(masks & (1 << plane))
             if len(row) <= len(device) // SPARSE:
                 made.planes.append(plane)
                 made.members.append(device[row].astype(np.uint32))
@@ -333,56 +337,5 @@ def _plane_rows(trace: Trace, floors: PlaneFloors, made: _Made) -> Iterator[_Row
         duration = np.maximum(0, stop - begin)
         own, _ = floors.of(plane, work[row])
         colour = KIND_INDEX[category[row]] if plane is Plane.PATH else np.full(len(row), plane - 1, np.uint8)
-        yield _Row(PLANE_ROW, plane, begin, duration, colour, np.minimum(own, duration), _EVENTS_PER_PLANE_BIN)
-
-
-def _bin(row: _Row, origin: int, span: int, shift: int, made: _Made) -> None:
-    bins = ((span - 1) >> shift) + 1
-    present = np.flatnonzero(np.bincount(row.colour, minlength=_KINDS))
-    busy = np.zeros((len(present), bins), np.int64)
-    for i, kind in enumerate(present.tolist()):
-        own = slice(None) if len(present) == 1 else row.colour == kind
-        busy[i] = busy_per_bin(row.start[own], row.duration[own], origin, shift, bins)
-    floor = busy_per_bin(row.start, row.floor, origin, shift, bins)
-    instants = _instants(row, present, origin, shift, bins)
-    table = np.empty((bins, 3), np.uint8)
-    table[:, 0] = present[(busy + instants).argmax(axis=0)]
-    table[:, 1] = np.maximum(_share(busy.sum(axis=0), shift), instants.max(axis=0))
-    table[:, 2] = np.minimum(_share(floor, shift), table[:, 1])
-    made.fine.append(table)
-    for level in range(shift + 1, 62):
-        busy, floor = _halved(busy), _halved(floor[None])[0]
-        instants = _halved(instants) > 0
-        if level < shift + COARSER_BY:
-            continue
-        shares = np.zeros((busy.shape[1], _KINDS + 1), np.uint8)
-        for i, kind in enumerate(present.tolist()):
-            shares[:, kind] = np.maximum(_share(busy[i], level), instants[i])
-        shares[:, _KINDS] = _share(floor, level)
-        made.levels.append((len(made.rows) - 1, level))
-        made.coarse.append(shares)
-        if busy.shape[1] <= FEWEST_BINS:
-            break
-
-
-def _instants(row: _Row, present: I64, origin: int, shift: int, bins: int) -> NDArray[np.bool_]:
-    """Which bins hold an event without length, bool[kinds, bins]: it covers no time and must still be seen."""
-    found = np.zeros((len(present), bins), bool)
-    empty = np.flatnonzero(row.duration == 0)
-    at = np.clip((row.start[empty] - origin) >> shift, 0, bins - 1)
-    found[np.searchsorted(present, row.colour[empty]), at] = True
-    return found
-
-
-def _halved(values: NDArray[Any]) -> NDArray[Any]:
-    if values.shape[1] % 2:
-        values = np.pad(values, ((0, 0), (0, 1)))
-    halved: NDArray[Any] = values[:, 0::2] + values[:, 1::2]
-    return halved
-
-
-def _share(busy: I64, shift: int) -> U8:
-    """Busy ns of bins of ``2**shift`` ns as 0 to 255; anything at all is at least 1, so that nothing vanishes."""
-    scaled = np.rint(busy * (255.0 / (1 << shift))).astype(np.int64)
-    share: U8 = np.clip(scaled, (busy > 0).astype(np.int64), 255).astype(np.uint8)
-    return share
+        spans = Spans(begin, duration, colour, np.minimum(own, duration))
+        yield _Row(PLANE_ROW, plane, spans, _EVENTS_PER_PLANE_BIN)
