@@ -110,6 +110,8 @@ def test_filters_and_tables_for_people(
         (["events", "--category", "kernels"], "kernels"),
         (["steps", "--deadline", "soon"], "'soon' is not a time"),
         (["steps", "--bandwidth", "fast"], "'fast'"),
+        (["steps", "--bandwidth", "250"], "Give a unit, such as 3.0TB/s."),
+        (["steps", "--deadline", "5"], "Give a unit, such as 50ms."),
         (["steps", "--weights", "int8"], "need --model"),
     ],
 )

@@ -48,7 +48,7 @@ def test_formats(shown: str, expected: str) -> None:
         ("3.0TB/s", 3_000_000_000_000),
         ("3.35 TB/s", 3_350_000_000_000),
         ("864GB/s", 864_000_000_000),
-        ("2.5e12", 2_500_000_000_000),
+        ("2.5e12 B/s", 2_500_000_000_000),
         (" 800 GB ", 800_000_000_000),
         ("1GiB/s", 1 << 30),
     ],
@@ -63,6 +63,13 @@ def test_bandwidths(text: str, value: int) -> None:
 def test_no_bandwidth(text: str) -> None:
     with pytest.raises(TraceError, match="bandwidth"):
         parse_bandwidth(text)
+
+
+@pytest.mark.parametrize("text", ["250", " 2.5e12 ", "3.", "3.0"])
+def test_a_number_alone_is_no_bandwidth(text: str) -> None:
+    with pytest.raises(TraceError, match="no unit") as refused:
+        parse_bandwidth(text)
+    assert "3.0TB/s" in str(refused.value.lines())
 
 
 def test_sizes() -> None:

@@ -11,6 +11,14 @@ _NS: Final = {None: 1, "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1
 _LONGEST_NS: Final = 2**62
 
 
+def parse_deadline(text: str) -> int:
+    """Whole ns from ``50ms``. Raises TraceError where it is not a time, or a number alone: 5 may mean ms."""
+    value = parse_ns(text)
+    if text.strip()[-1] in "0123456789.":
+        raise TraceError(f"'{text}' as a deadline has no unit", action="Give a unit, such as 50ms.")
+    return value
+
+
 def parse_ns(text: str) -> int:
     """Whole ns from ``50ms``; without a unit the number is ns. Raises TraceError where it is not a time."""
     match = _TIME.fullmatch(text)

@@ -7,7 +7,7 @@ import click
 
 from tracescope.analysis.energy import energy_cell
 from tracescope.analysis.tables import Column, Table
-from tracescope.cli.durations import parse_ns
+from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor_page import floor_lines
 from tracescope.cli.options import (
     activations_option,
@@ -81,7 +81,7 @@ def floor_command(
 
 
 def _deadline(floor: StepFloor, text: str) -> Deadline:
-    found = deadline_check(floor.model, floor.workload, floor.basis, parse_ns(text) / 1e9)
+    found = deadline_check(floor.model, floor.workload, floor.basis, parse_deadline(text) / 1e9)
     if found is None:
         raise click.UsageError("--deadline needs a bandwidth: give --hardware or --bandwidth")
     return found

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
 from tracescope.analysis.tables import Cell, Table
-from tracescope.cli.durations import parse_ns
+from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor import floor_document
 from tracescope.cli.options import (
     activations_option,
@@ -82,7 +82,7 @@ def sweep_command(
     basis = basis_from(hardware, bandwidth, spec)
     batches, contexts = parse_counts("--batch", batch), parse_counts("--context", context)
     common = workload_from(batch=1, context=min(contexts), **memory)
-    limit = None if deadline is None else parse_ns(deadline) / 1e9
+    limit = None if deadline is None else parse_deadline(deadline) / 1e9
     swept = sweep(spec, common, basis, batches, contexts, deadline_s=limit)
     queue = None
     if arrivals is not None and output is not None:
