@@ -326,10 +326,18 @@ class Trace:
 
     @cached_property
     def on_device(self) -> Bool:
-        """Which lanes count as the device: streams and engines; host threads where the trace has neither."""
+        """Which lanes count as the device: streams and engines; where the trace has neither, the host threads that
+        run steps (interpreter frames lie on threads of their own and never belong to a step), else all of them.
+        """
         kinds = np.array([t.kind for t in self.tracks], np.uint8)[self.lanes.track]
         device = np.isin(kinds, (TrackKind.DEVICE_STREAM, TrackKind.ENGINE))
-        return device if device.any() else np.equal(kinds, TrackKind.HOST_THREAD)
+        if device.any():
+            return device
+        host = np.equal(kinds, TrackKind.HOST_THREAD)
+        stepped = np.zeros(len(self.lanes), bool)
+        stepped[self.event_lane[self.events.step >= 0]] = True
+        running = host & np.isin(self.lanes.track, self.lanes.track[stepped & host])
+        return running if running.any() else host
 
     @cached_property
     def nested(self) -> bool:
