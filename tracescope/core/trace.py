@@ -215,7 +215,7 @@ class Dependencies:
 
     def __post_init__(self) -> None:
         freeze_columns(self)
-        if len(self.target) and (np.diff(self.target.astype(np.int64)) < 0).any():
+        if (self.target[1:] < self.target[:-1]).any():
             raise ValueError("dependencies must be sorted by target")
 
     def __len__(self) -> int:
