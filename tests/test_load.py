@@ -2,17 +2,23 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tracescope.cli.app import run
+from tracescope.cli.import_ import report_lines
+from tracescope.cli.import_options import say_mismatch
 from tracescope.core.category import Op
 from tracescope.core.errors import TraceError
+from tracescope.core.model import Workload
+from tracescope.core.report import ImportReport, Inference
 from tracescope.load import ImportOptions, basis_of, import_file, open_trace, save_trace
-from tracescope.models import load_hardware, load_model
+from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.recognise.strip import strings_in
+from tracescope.synth.decode import synthesize
 
 KERNEL = {"ph": "X", "cat": "kernel", "name": "nvjet_tst", "pid": 0, "tid": 7, "ts": 10.5, "dur": 2.25}
 
@@ -179,3 +185,17 @@ def test_a_second_file_that_is_missing_is_refused(
     assert run(["import", str(source), "-o", str(out), option, str(tmp_path / "gone")]) == 2
     assert "gone" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_wrong_model_and_what_is_not_listed_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = synthesize(load_model("lesson-20gb"), make_basis(load_hardware("h100-sxm")), Workload(1, 10), steps=1)
+    wrong = replace(trace, meta=replace(trace.meta, model=load_model("llama-3-8b")))
+    say_mismatch(tmp_path / "a.json", wrong)
+    said = capsys.readouterr().err
+    assert said.startswith("a.json: the trace shows ")
+    assert "has 32" in said
+    say_mismatch(tmp_path / "a.json", trace)
+    assert capsys.readouterr().err == ""
+    report = ImportReport(0, 0, inferred=tuple(Inference(f"no. {i}", "made", 0.5) for i in range(15)))
+    lines = report_lines(tmp_path, replace(trace, meta=replace(trace.meta, report=report)))
+    assert "… and 3 more; tracescope info lists them" in lines

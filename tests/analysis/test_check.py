@@ -8,8 +8,9 @@ from made_traces import BASIS, MACHINE, SECOND_STREAM, STREAM, Ev, St, make_trac
 from tracescope.analysis.check import CheckResult, check
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
 from tracescope.core.category import Category, EventFlag
-from tracescope.core.report import ImportReport
+from tracescope.core.report import ImportReport, Inference
 from tracescope.core.trace import Dependencies, Trace
+from tracescope.models import load_model
 
 WEIGHTS = Category.WEIGHT_READ
 
@@ -84,6 +85,24 @@ def test_long_idle_unfinished_events_and_strays_are_warnings() -> None:
     assert rules["outside_step"].severity == INFO
     assert rules["empty_step"].count == 1
     assert rules["steps_overlap"].count == 1
+
+
+@pytest.mark.parametrize(("rule", "severity"), [("layers by attention", ERROR), ("layers by period", WARNING)])
+def test_another_depth_than_the_models_is_another_model(rule: str, severity: str) -> None:
+    report = ImportReport(4, 4, inferred=(Inference("layers", rule, 0.9),))
+    model = load_model("llama-3-8b")
+
+    def mismatch(*depths: int) -> Finding | None:
+        events = [gemm(s * 9, 9, 4, step=s, layer=depth - 1) for s, depth in enumerate(depths)]
+        steps = [St(s * 9, 9) for s in range(len(depths))]
+        return found(check(make_trace(events, steps, report=report, model=model), BASIS)).get("model_mismatch")
+
+    finding = mismatch(36, 36, 32)
+    assert finding is not None
+    assert (finding.severity, finding.count, finding.example_event) == (severity, 2, 0)
+    assert "36 layers" in finding.text
+    assert "has 32" in finding.text
+    assert mismatch(32, 32, 7) is None, "a step that the recording cuts is no other model"
 
 
 def test_what_the_import_left_out_is_said() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracescope.analysis.breakdown import RowTimes, row_times
 from tracescope.analysis.check_bytes import model_differences
+from tracescope.analysis.check_model import model_mismatch
 from tracescope.analysis.exposed_time import idle_ns
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
 from tracescope.analysis.info import UNCLASSIFIED_SHARE, device_events
@@ -210,6 +211,10 @@ def _dependencies(e: Evidence) -> Iterator[Finding]:
             yield Finding("starts_too_early", WARNING, len(which), target, text)
 
 
+def _model(e: Evidence) -> Iterator[Finding]:
+    return model_mismatch(e.trace)
+
+
 def _bytes(e: Evidence) -> Iterator[Finding]:
     return model_differences(e.trace, e.series, lambda step: _first_event(e, step))
 
@@ -220,6 +225,7 @@ def _first_event(e: Evidence, step: int) -> int | None:
 
 
 RULES: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
-    _events_below_floor, _steps_below_floor, _sums, _idle, _windows, _report, _flags, _dependencies, _bytes,
+    _events_below_floor, _steps_below_floor, _sums, _idle, _windows, _report, _flags, _dependencies, _model,
+    _bytes,
 )  # fmt: skip
 """Every rule; a new one is one function and one entry here."""

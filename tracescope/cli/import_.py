@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tracescope.cli.import_options import import_options, options_from, say_losses
+from tracescope.cli.import_options import import_options, options_from, say_losses, say_mismatch
 from tracescope.cli.options import say_assumptions
 from tracescope.cli.progress import ProgressMeter
 from tracescope.core import units
@@ -55,6 +55,7 @@ def import_command(
     meter.finish()
     for line in report_lines(output, trace):
         click.echo(printable(line))
+    say_mismatch(source, trace)
     return max(say_losses(source, trace.meta.report, options.allow_truncated), say_assumptions(spec))
 
 
@@ -74,6 +75,8 @@ def report_lines(output: Path, trace: Trace) -> list[str]:
         f"inferred: {inference.what} [{inference.rule}, confidence {inference.confidence:.2f}]"
         for inference in report.inferred[:_LISTED]
     ]
+    if len(report.inferred) > _LISTED:
+        lines.append(f"… and {len(report.inferred) - _LISTED:,} more; tracescope info lists them")
     if report.unclassified_ns:
         lines.append(f"device time that no rule matched: {units.duration(report.unclassified_ns)}")
     lines += list(trace.meta.notes)

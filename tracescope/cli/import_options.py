@@ -15,6 +15,7 @@ from tracescope.models import load_hardware
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tracescope.core.trace import Trace
     from tracescope.load import ImportOptions
 
 EXIT_LOSSES: Final = EXIT_ASSUMED
@@ -68,6 +69,14 @@ def options_from(
         allow_truncated=allow_truncated,
         **more,
     )
+
+
+def say_mismatch(source: Path, trace: "Trace") -> None:
+    """Say on stderr where the model named for a trace is not the one that was traced; no exit code changes for it."""
+    from tracescope.analysis.check_model import model_mismatch
+
+    for finding in model_mismatch(trace):
+        click.echo(printable(f"{source.name}: {finding.text}; its bytes and floors are the named model's"), err=True)
 
 
 def say_losses(source: Path, report: ImportReport, allow_truncated: bool) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tracescope.cli.import_options import COMMON, EXIT_LOSSES, import_options, options_from, say_losses
+from tracescope.cli.import_options import COMMON, EXIT_LOSSES, import_options, options_from, say_losses, say_mismatch
 from tracescope.cli.options import say_assumptions
 from tracescope.cli.progress import ProgressMeter
 from tracescope.core.errors import printable
@@ -39,6 +39,8 @@ def file_command(function: Callable[..., int]) -> Callable[..., int]:
             click.echo(printable(f"tracescope: {note}"), err=True)
         code = function(opened, **given)
         imported_now = file.is_dir() or not is_native(file)
+        if imported_now:
+            say_mismatch(file, opened.trace)
         lost = say_losses(file, opened.trace.meta.report, allow_truncated) if imported_now else 0
         return highest(code, lost, say_assumptions(spec))
 
