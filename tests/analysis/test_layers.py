@@ -1,5 +1,8 @@
 """The op by layer listing: grouping, sorting, unknowns, and sums over the steps that count."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +11,7 @@ from made_traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, Ev, St, make_tra
 from tracescope.analysis.layers import layers_table
 from tracescope.core.category import Category, Op, StepKind
 from tracescope.core.errors import TraceError
+from tracescope.load import open_trace
 
 WEIGHTS, KV, APPEND, COMPUTE = Category.WEIGHT_READ, Category.KV_READ, Category.KV_APPEND, Category.COMPUTE
 
@@ -101,3 +105,10 @@ def test_gaps_and_idle_add_up_to_the_steps_less_their_floor(events: list[Ev]) ->
     assert sum(r["events"] for r in table.rows()) == len(events)  # type: ignore[misc]
     gaps = [r["gap_ns"] for r in table.rows()]
     assert gaps == sorted(gaps, reverse=True)  # type: ignore[type-var]
+
+
+def test_a_floor_over_wrappers_without_bytes_and_an_unpriced_kernel_is_not_known(shared: Callable[[str], Path]) -> None:
+    opened = open_trace(shared("traces/own/static_kv_decode16_eager.pt.trace.json.gz"))
+    rows = [r for r in layers_table(opened.trace, opened.basis, 3).rows() if r["op"] == "gate_up"]
+    assert rows
+    assert all(r["floor_ns"] is None and r["floor_fraction"] is None for r in rows)

@@ -20,8 +20,8 @@ from tracescope.core.trace import UNKNOWN, Trace
 class LayerRows:
     """One row an op and layer, sorted by gap (largest first), int64 each; -1 where a layer or an amount is not known.
 
-    ``floor_ns`` is -1 where no event of the row has a floor (it counts 0 in the sums); ``gap_ns`` is the exposed time
-    less the floor that is known, ``unpriced_ns`` the part of it that is of events without a floor.
+    ``floor_ns`` is -1 where it would sum over nothing that is known (it counts 0 in the sums); ``gap_ns`` is the
+    exposed time less the floor that is known, ``unpriced_ns`` the part of it that is of events without a floor.
     ``sum(gap_ns) + idle_ns == step_ns - floor_ops_ns`` exactly, where ``floor_ops_ns`` is -1 (and counts 0) if no floor
     is known. ``ids`` are the device events of the steps, ``row`` the row of each.
     """
@@ -60,7 +60,7 @@ def layer_rows(trace: Trace, basis: Basis, steps: I64) -> LayerRows:
     sums = grouped(group, len(layer))
     exposed = sums(times.exposed)
     floor = sums(times.floor)
-    known = sums(times.known) > 0
+    nothing_known = (floor == 0) & (sums(~times.known) > 0)
     order = np.lexsort((op, layer, floor - exposed))
     work = work_sums(trace, ids, sums)
     return LayerRows(
@@ -70,7 +70,7 @@ def layer_rows(trace: Trace, basis: Basis, steps: I64) -> LayerRows:
         events=sums(np.ones(len(ids), np.int64))[order],
         duration_ns=sums(trace.events.duration[ids])[order],
         exposed_ns=exposed[order],
-        floor_ns=np.where(known, floor, UNKNOWN)[order],
+        floor_ns=np.where(nothing_known, UNKNOWN, floor)[order],
         gap_ns=(exposed - floor)[order],
         unpriced_ns=sums(np.where(times.known, 0, times.exposed))[order],
         work=work.taken(order),
