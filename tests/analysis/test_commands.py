@@ -99,7 +99,17 @@ def test_filters_and_tables_for_people(
         assert out.out.strip()
         assert out.err == ""
     assert run(["steps", str(ideal), "--deadline", "7.046ms"]) == 0
-    assert "late" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "late" in shown
+    head = "Llama 3 8B · NVIDIA H100 SXM · 3.35 TB/s (datasheet, not sustained)"
+    assert shown.splitlines()[0] == f"{head} · deadline 7.046 ms a step"
+    for words, rows in ((["events", "--limit", "3"], 3), (["layers", "--limit", "5"], 5), (["layers"], 40)):
+        assert run([words[0], str(ideal), *words[1:]]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == head
+        more = [n for n, line in enumerate(lines) if line.endswith("--json lists them all)")]
+        assert more == ([] if words[0] == "events" else [2 + rows])
+        assert len(lines) == 2 + rows + (0 if words[0] == "events" else 2)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracescope.analysis.events import EventFilter, events_table
+from tracescope.cli.heading import heading
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.cli.trace_file import file_command
 from tracescope.core.category import Category
@@ -28,5 +29,6 @@ def events_command(
     if as_json:
         emit_json(table.document())
     else:
+        click.echo(heading(opened))
         emit_table(table)
     return 0

@@ -6,6 +6,7 @@ import click
 
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.tables import Table
+from tracescope.cli.heading import heading
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.cli.trace_file import file_command
 from tracescope.core import units
@@ -13,18 +14,22 @@ from tracescope.core import units
 if TYPE_CHECKING:
     from tracescope.load import Opened
 
+_SHOWN = 40
+
 
 @click.command("layers")
 @file_command
 @click.option("--step", type=int, help="One step (0-based); without it, the decode steps after warm-up together.")
+@click.option("--limit", type=click.IntRange(0), default=_SHOWN, show_default=True, help="Rows to show; JSON has all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def layers_command(opened: "Opened", *, step: int | None, as_json: bool) -> int:
+def layers_command(opened: "Opened", *, step: int | None, limit: int, as_json: bool) -> int:
     """Where the time went: every op in every layer, what it took, its floor and the gap between."""
     table = layers_table(opened.trace, opened.basis, step)
     if as_json:
         emit_json(table.document())
     elif table.summary["steps_counted"]:
-        emit_table(table)
+        click.echo(heading(opened))
+        emit_table(table, limit)
         click.echo(sum_line(table))
     else:
         click.echo("no decode step was recognised in this trace; --step N takes any other step")

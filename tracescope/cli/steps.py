@@ -6,6 +6,7 @@ import click
 
 from tracescope.analysis.steps import steps_table
 from tracescope.cli.durations import parse_deadline
+from tracescope.cli.heading import heading
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.cli.trace_file import file_command
 
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def steps_command(opened: "Opened", *, deadline: str | None, as_json: bool) -> int:
     """One row a step: what it read, its floors, what it took."""
-    table = steps_table(opened.trace, opened.basis, None if deadline is None else parse_deadline(deadline))
+    limit = None if deadline is None else parse_deadline(deadline)
+    table = steps_table(opened.trace, opened.basis, limit)
     if as_json:
         emit_json(table.document())
     elif len(table):
+        click.echo(heading(opened, limit))
         emit_table(table)
     else:
         click.echo("no step was recognised in this trace")
