@@ -1,5 +1,6 @@
 """The listings on the command line: names, exit codes, what goes to which stream, and the recorded traces."""
 
+import csv
 import json
 from collections.abc import Callable
 from itertools import pairwise
@@ -110,6 +111,25 @@ def test_filters_and_tables_for_people(
         more = [n for n, line in enumerate(lines) if line.endswith("--json lists them all)")]
         assert more == ([] if words[0] == "events" else [2 + rows])
         assert len(lines) == 2 + rows + (0 if words[0] == "events" else 2)
+
+
+def test_a_csv_has_one_value_a_cell(ideal: Path, ask: Callable[..., Any], tmp_path: Path) -> None:
+    for table in ("steps", "events"):
+        out = tmp_path / f"{table}.csv"
+        assert run(["export", str(ideal), "-o", str(out), "--table", table]) == 0
+        with out.open(newline="", encoding="utf-8") as file:
+            written = list(csv.DictReader(file))
+        listed = ask(table, ideal)["rows"]
+        assert len(written) == len(listed)
+        assert not any(mark in cell for row in written for cell in row.values() for mark in "{[")
+        for cells, row in zip(written, listed, strict=True):
+            if table == "steps":
+                assert "energy_j" not in cells
+                assert [float(cells[f"energy_{part}_j"]) for part in ("low", "mid", "high")] == [
+                    row["energy_j"][part] for part in ("low", "mid", "high")
+                ]
+            else:
+                assert cells["roles"] == "|".join(row["roles"])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
-from tracescope.analysis.tables import Cell, Table
+from tracescope.analysis.tables import Cell, Column, Table
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor import floor_document
 from tracescope.cli.options import (
@@ -35,6 +35,9 @@ _SHOWN = 200
 _LONGEST_LIST = 4096
 _MOST_QUEUES = 256
 _RUNS = 6
+_ENERGY = "energy_j"
+_ENERGY_PARTS = ("low", "mid", "high")
+_ENERGY_COLUMNS = tuple(f"energy_{part}_j" for part in _ENERGY_PARTS)
 
 
 @click.command("sweep")
@@ -201,21 +204,37 @@ def _print(swept: Sweep, queue: Queue | None) -> None:
 
 
 def write_csv(path: Path, table: Table) -> None:
-    """Every column of ``table``, shown or not, under its JSON name; empty where not known. Replaces the file whole."""
+    """Every column of ``table``, shown or not, under its JSON name; empty where not known. Replaces the file whole.
+
+    An energy is three columns, ``energy_low_j`` and so on; the entries of a list are joined by ``|``.
+    """
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([column.key for column in table.columns])
+            writer.writerow([name for column in table.columns for name in _names(column)])
             for row in table.rows():
-                writer.writerow([_plain(cell) for cell in row.values()])
+                writer.writerow([plain for key, cell in row.items() for plain in _plain(key, cell)])
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise TraceError(f"cannot write {path}: {error.strerror or error}", action="choose another place") from None
 
 
-def _plain(cell: Cell) -> Cell:
+def _names(column: Column) -> tuple[str, ...]:
+    return _ENERGY_COLUMNS if column.key == _ENERGY else (column.key,)
+
+
+def _plain(key: str, cell: Cell) -> tuple[Cell, ...]:
+    """The cells of one value, as many as its column has names."""
+    if key == _ENERGY:
+        return tuple("" if not isinstance(cell, dict) else _one(cell.get(part)) for part in _ENERGY_PARTS)
+    if isinstance(cell, list):
+        return ("|".join(cell),)
+    return (_one(cell),)
+
+
+def _one(cell: Cell) -> Cell:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     return "" if cell is None else cell
