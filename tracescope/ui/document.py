@@ -220,6 +220,10 @@ class Document:
             del self._pictures[next(iter(self._pictures))]
         return picture  # type: ignore[return-value]  # each name is used with one type
 
+    def forget_views(self) -> None:
+        """Let what is kept of recent views go."""
+        self._views.clear()
+
     def _recent(self, key: Hashable, make: Callable[[], Result]) -> Result:
         if key not in self._views:
             if len(self._views) >= _VIEWS_KEPT:
