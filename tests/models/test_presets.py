@@ -198,3 +198,17 @@ def test_no_machine_of_that_name(tmp_path: Path) -> None:
     for name in (str(tmp_path), "a\0b", "x" * 5000):
         with pytest.raises(TraceError):
             load_hardware(name)
+
+
+def test_the_documented_machines_load(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "HARDWARE.md").read_text(encoding="utf-8")
+    machine, fit = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    path = tmp_path / "machine.toml"
+    path.write_text(machine, encoding="utf-8")
+    spec = load_hardware(str(path))
+    assert (spec.name, spec.bandwidth_bytes_per_s, spec.sustained_bytes_per_s) == ("my-card", 12 * 10**11, 105 * 10**10)
+    lines = [line for line in machine.splitlines() if not line.startswith("energy =")]
+    path.write_text("\n".join(lines) + "\n" + fit, encoding="utf-8")
+    own = load_hardware(str(path)).energy
+    assert own is not None
+    assert (own.source, own.link_pj_per_bit) == ("estimate", 10.0)
