@@ -22,10 +22,13 @@ def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_same_command_writes_the_same_file(qapp: object, trace_file: Path, tmp_path: Path) -> None:
+def test_the_same_command_writes_the_same_file(
+    qapp: object, trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     paths = [tmp_path / "one.png", tmp_path / "two.png"]
     for path in paths:
         assert run(["render", str(trace_file), "-o", str(path), "--step", "1", "--size", "1200x720"]) == 0
+        assert capsys.readouterr().out == f"wrote {path}\n"
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert QImage(str(paths[0])).size().width() == 1200
 

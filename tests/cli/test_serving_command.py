@@ -35,7 +35,7 @@ def test_requests_of_a_file_are_served_and_the_rest_is_named(
     said = capsys.readouterr()
     assert "prompt processing is not simulated" in said.err
     assert "1 of 4 elements left out: 1 no_output_tokens" in said.err
-    assert "1 requests need more KV cache" in said.err
+    assert "1 request refused: more KV cache" in said.err
     assert "2 finished, 0 unfinished, 1 never started; 7 generated tokens" in said.out
     assert "not simulated" in said.out
     trace = read(path).trace

@@ -56,3 +56,16 @@ def test_a_reader_that_goes_away_is_no_fault() -> None:
     command = f"{sys.executable} -m tracescope presets --json | head -c 10"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_a_missing_file_comes_before_a_missing_display(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    there = tmp_path / "there.json"
+    there.touch()
+    for files, said in (([there, tmp_path / "nofile.json"], "nofile.json"), ([there], "no display")):
+        assert run([str(file) for file in files]) == 2
+        assert said in capsys.readouterr().err.splitlines()[0]

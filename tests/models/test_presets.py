@@ -212,3 +212,18 @@ def test_the_documented_machines_load(tmp_path: Path) -> None:
     own = load_hardware(str(path)).energy
     assert own is not None
     assert (own.source, own.link_pj_per_bit) == ("estimate", 10.0)
+
+
+def test_a_mistyped_name_is_answered_with_close_ones() -> None:
+    with pytest.raises(TraceError) as refused:
+        load_model("llama3")
+    action = refused.value.action
+    assert action.startswith("Did you mean llama-3-")
+    assert "llama-3-8b" in action
+    assert "gpt2-xl" not in action
+    with pytest.raises(TraceError) as refused:
+        load_hardware("h100")
+    assert "h100-sxm" in refused.value.action
+    with pytest.raises(TraceError, match="no model is called") as refused:
+        load_model("zzz")
+    assert all(preset.name in refused.value.action for preset in model_presets())

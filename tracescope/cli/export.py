@@ -14,7 +14,7 @@ from tracescope.analysis.steps import steps_table
 from tracescope.analysis.tables import Table
 from tracescope.cli.sweep import write_csv
 from tracescope.cli.trace_file import file_command
-from tracescope.core.errors import TraceError
+from tracescope.core.errors import TraceError, printable
 
 if TYPE_CHECKING:
     from tracescope.load import Opened
@@ -43,7 +43,7 @@ def export_command(opened: "Opened", *, output: Path, table: str | None) -> int:
         write_json(output, document if table else {"info": info_document(opened.trace, opened.basis), **document})
     else:
         raise TraceError(f"{output.name}: no format has this ending", action="Use .csv, .json or .trace.json.")
-    click.echo(f"wrote {output}")
+    click.echo(printable(f"wrote {output}"))
     return 0
 
 

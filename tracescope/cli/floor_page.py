@@ -75,7 +75,8 @@ def _kv_read(floor: StepFloor, batch: str, context: str, token: str) -> str:
     model, workload = floor.model, floor.workload
     if workload.prefix_aware:
         groups = prefix_groups(workload)
-        return f"{batch} requests, {workload.prefix:,} tokens read once in each of {groups:,} groups,"
+        requests, tokens = units.plural(workload.batch, "request"), units.plural(workload.prefix, "token")
+        return f"{requests}, {tokens} read once in each of {units.plural(groups, 'group')},"
     if not model.windows:
         return f"{batch} × {context} tokens × {token}"
     layer = f"{kv_bytes_per_token_per_layer(model, workload.tensor_parallel):,} B"

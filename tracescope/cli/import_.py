@@ -64,8 +64,8 @@ def report_lines(output: Path, trace: Trace) -> list[str]:
     report = trace.meta.report
     decode = int(trace.steps.decode.sum())
     lines = [
-        f"{output}: {len(trace.events):,} events on {len(trace.tracks)} tracks, "
-        f"{len(trace.steps):,} steps ({decode:,} decode)",
+        f"{output}: {units.plural(len(trace.events), 'event')} on {units.plural(len(trace.tracks), 'track')}, "
+        f"{units.plural(len(trace.steps), 'step')} ({decode:,} decode)",
         f"seen {report.seen:,} = imported {report.imported:,} + dropped {sum(report.dropped.values()):,}"
         + "".join(f" ({count:,} {reason})" for reason, count in report.dropped.items()),
     ]

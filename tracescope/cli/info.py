@@ -43,8 +43,9 @@ def info_lines(info: dict[str, Any]) -> Iterator[str]:
     yield f"bandwidth   {rate} ({info['bandwidth_source']})"
     yield f"time        {units.duration(info['span_ns'])} at {info['resolution_ns']:,} ns resolution"
     yield (
-        f"contents    {info['events']:,} events on {info['tracks']:,} tracks, {info['steps']:,} steps "
-        f"({info['decode_steps']:,} decode), {info['layers']:,} layers, {info['requests']:,} requests"
+        f"contents    {units.plural(info['events'], 'event')} on {units.plural(info['tracks'], 'track')}, "
+        f"{units.plural(info['steps'], 'step')} ({info['decode_steps']:,} decode), "
+        f"{units.plural(info['layers'], 'layer')}, {units.plural(info['requests'], 'request')}"
     )
     for name, found in info["categories"].items():
         if found["events"]:
@@ -55,7 +56,8 @@ def info_lines(info: dict[str, Any]) -> Iterator[str]:
                 )
                 if found[key] != 0
             ]  # fmt: skip
-            line = f"  {name:<16}{found['events']:>10,} events  {units.duration(found['busy_ns']):>12} busy"
+            number, _, noun = units.plural(found["events"], "event").partition(" ")
+            line = f"  {name:<16}{number:>10} {noun:<6}  {units.duration(found['busy_ns']):>12} busy"
             yield line + "".join(f"  {part}" for part in moved)
     for device in info["devices"]:
         rank = "" if device["rank"] is None else f"rank {device['rank']} "
@@ -67,7 +69,7 @@ def info_lines(info: dict[str, Any]) -> Iterator[str]:
     for rank in info["collectives"]["rows"]:
         yield (
             f"collectives rank {rank['rank']}: {rank['collectives']:,}, waiting {units.duration(rank['wait_ns'])}, "
-            f"transfer {units.duration(rank['transfer_ns'])}, arrived last {rank['arrived_last']:,} times"
+            f"transfer {units.duration(rank['transfer_ns'])}, arrived last {units.plural(rank['arrived_last'], 'time')}"
         )
     yield from _report_lines(info["report"])
     for assumption in info["assumptions"]:

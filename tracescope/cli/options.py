@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import click
 
+from tracescope.core import units
 from tracescope.core.dtypes import weight_dtype
 from tracescope.core.errors import printable
 from tracescope.core.hardware import Basis
@@ -149,5 +150,7 @@ def say_assumptions(model: ModelSpec | None) -> int:
     for assumption in model.assumptions[:_SAID]:
         click.echo(printable(f"tracescope: {model.name}: {assumption}"), err=True)
     if len(model.assumptions) > _SAID:
-        click.echo(f"tracescope: {len(model.assumptions) - _SAID} more assumptions; --json lists all", err=True)
+        click.echo(
+            f"tracescope: {units.plural(len(model.assumptions) - _SAID, 'more assumption')}; --json lists all", err=True
+        )
     return EXIT_ASSUMED

@@ -7,8 +7,8 @@ import click
 import msgspec
 
 from tracescope.analysis.tables import Cell, Table
+from tracescope.core import units
 from tracescope.core.errors import printable
-from tracescope.core.units import MISSING
 
 
 def emit_json(document: Any) -> None:
@@ -31,12 +31,12 @@ def emit_table(table: Table, limit: int | None = None) -> None:
         ]
         click.echo("  ".join(parts).rstrip())
     if shown < len(table):
-        click.echo(f"({len(table) - shown:,} more rows; --json lists them all)")
+        click.echo(f"({units.plural(len(table) - shown, 'more row')}; --json lists them all)")
 
 
 def _text(cell: Cell) -> str:
     if cell is None:
-        return MISSING
+        return units.MISSING
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, int):

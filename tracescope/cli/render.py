@@ -8,7 +8,7 @@ import click
 
 from tracescope.cli.durations import parse_ns
 from tracescope.cli.trace_file import file_command
-from tracescope.core.errors import TraceError
+from tracescope.core.errors import TraceError, printable
 from tracescope.core.timerange import TimeRange
 from tracescope.ui.view_state import OVERLAY_KEYS
 
@@ -48,7 +48,7 @@ def render_command(
     offscreen_application()
     image = render_picture(document, view, wanted, scale, THEMES[theme])
     save_png(image, output, view, document)
-
+    click.echo(printable(f"wrote {output}"))
     return 0
 
 

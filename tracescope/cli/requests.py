@@ -38,8 +38,9 @@ def requests_command(opened: "Opened", *, limit: int, as_json: bool) -> int:
 def summary_lines(summary: dict[str, Any]) -> Iterator[str]:
     """What all requests add up to, for people: percentiles, means over time, what was not simulated."""
     yield (
-        f"{summary['count']:,} requests: {summary['finished']:,} finished, {summary['unfinished']:,} unfinished, "
-        f"{summary['not_started']:,} never started; {summary['generated_tokens']:,} generated tokens"
+        f"{units.plural(summary['count'], 'request')}: {summary['finished']:,} finished, "
+        f"{summary['unfinished']:,} unfinished, "
+        f"{summary['not_started']:,} never started; {units.plural(summary['generated_tokens'], 'generated token')}"
     )
     for title, key in (
         ("wait", "wait_ns"), ("per output token", "time_per_output_token_ns"), ("latency", "latency_ns"),

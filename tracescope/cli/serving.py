@@ -198,7 +198,7 @@ def say_served(out: Path, served: Served, basis: Basis) -> int:
     lasted = int((trace.steps.start + trace.steps.duration)[-1])
     click.echo(
         printable(
-            f"{out}: {units.count(len(trace.steps))} steps, {units.count(len(trace.events))} events over "
+            f"{out}: {units.plural(len(trace.steps), 'step')}, {units.plural(len(trace.events), 'event')} over "
             f"{units.duration(lasted)} ({trace.meta.profile} profile, modelled)"
         )
     )
@@ -208,5 +208,7 @@ def say_served(out: Path, served: Served, basis: Basis) -> int:
     code = say_losses(Path(trace.meta.source.name), trace.meta.report, allow_truncated=False)
     refused = int(schedule.refused.sum())
     if refused:
-        click.echo(f"tracescope: {refused:,} requests need more KV cache than there is and were refused", err=True)
+        click.echo(
+            f"tracescope: {units.plural(refused, 'request')} refused: more KV cache needed than there is", err=True
+        )
     return max(code, EXIT_LOSSES if refused else 0)

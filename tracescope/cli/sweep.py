@@ -97,7 +97,7 @@ def sweep_command(
     else:
         _print(swept, queue)
         if out is not None:
-            click.echo(printable(f"{out}: {swept.shape[0] * swept.shape[1]:,} cells"))
+            click.echo(printable(f"{out}: {units.plural(swept.shape[0] * swept.shape[1], 'cell')}"))
     return say_assumptions(spec)
 
 

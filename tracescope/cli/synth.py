@@ -117,6 +117,6 @@ def _warn_where_it_does_not_fit(model: ModelSpec, hardware: HardwareSpec, worklo
 def _summary(trace: Trace) -> str:
     typical = float(np.median(trace.steps.duration))
     return (
-        f"{units.count(len(trace.steps))} steps, {units.count(len(trace.events))} events, "
+        f"{units.plural(len(trace.steps), 'step')}, {units.plural(len(trace.events), 'event')}, "
         f"median step {units.duration(typical)} ({trace.meta.profile} profile, modelled)"
     )

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from tracescope.core.errors import TraceError
+
 
 @click.command(name="window", hidden=True)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
@@ -11,6 +13,15 @@ import click
 @click.option("--ranks", is_flag=True, help="The files are ranks of one run: show them as one trace.")
 def window(files: tuple[Path, ...], fresh: bool, ranks: bool) -> int:
     """Open the window with FILES."""
-    from tracescope.ui.app import run_app
+    from tracescope.ui.app import check_display, run_app
+
+    try:
+        check_display()
+    except TraceError:
+        # The window says itself what is wrong with a file; where there is none, a wrong name is what to hear first.
+        missing = next((file for file in files if not file.exists()), None)
+        if missing is not None:
+            raise TraceError(f"{missing}: there is no such file") from None
+        raise
 
     return run_app(files, fresh, ranks=ranks)

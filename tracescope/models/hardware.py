@@ -11,7 +11,7 @@ from tracescope.core.dtypes import WEIGHT_DTYPES
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis, EnergyModel, HardwareSpec
 from tracescope.core.quantity import parse_bandwidth
-from tracescope.models.limits import read_toml, shown
+from tracescope.models.limits import did_you_mean, read_toml, shown
 
 _LARGEST: Final = 10**18
 _REQUIRED: Final = ("bandwidth", "capacity", "flops")
@@ -68,7 +68,7 @@ def load_hardware(name_or_path: str) -> HardwareSpec:
         return _from_file(path)
     raise TraceError(
         f"no machine is called '{name_or_path}'",
-        action="Known: " + " ".join(spec.name for spec in hardware_presets()) + "; or give a .toml file.",
+        action=did_you_mean(name_or_path, [spec.name for spec in hardware_presets()], "give a .toml file"),
     )
 
 

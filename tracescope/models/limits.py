@@ -1,7 +1,9 @@
 """Reading JSON and TOML that somebody else wrote: a size limit, strict numbers, one clear sentence on failure."""
 
+import difflib
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,3 +69,15 @@ def _place(text: str, message: str) -> str:
         return ""
     before = text.encode()[: int(match[1])].decode(errors="replace")
     return f" at line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"
+
+
+def did_you_mean(name: str, known: Sequence[str], otherwise: str) -> str:
+    """The known names close to a mistyped one, all of them where none is close, and what else may be done."""
+    word = re.sub(r"[^a-z0-9.]", "", name.casefold())
+    bare = {re.sub(r"[^a-z0-9.]", "", one.casefold()): one for one in known}
+    begins = [one for short, one in bare.items() if word and short.startswith(word)]
+    close = difflib.get_close_matches(word, list(bare), n=4, cutoff=0.6)
+    found = list(dict.fromkeys([*begins, *(bare[short] for short in close)]))[:6]
+    if found:
+        return f"Did you mean {', '.join(found)}? Or {otherwise}."
+    return f"Known: {' '.join(known)}; or {otherwise}."

@@ -16,6 +16,7 @@ from tracescope.core.model import ModelSpec
 from tracescope.models.config import read_config, spec_from_config
 from tracescope.models.gguf import SUFFIX as GGUF
 from tracescope.models.gguf import read_gguf
+from tracescope.models.limits import did_you_mean
 from tracescope.models.safetensors import SUFFIX as SAFETENSORS
 from tracescope.models.safetensors import read_headers, shards
 from tracescope.models.tensors import with_tensors
@@ -99,7 +100,7 @@ def _find(name_or_path: str) -> ModelSpec:
     if not exists and path.suffix not in (".json", GGUF, SAFETENSORS):
         raise TraceError(
             f"no model is called '{name_or_path}'",
-            action="Known: " + " ".join(preset.name for preset in model_presets()) + "; or give a config.json.",
+            action=did_you_mean(name_or_path, [preset.name for preset in model_presets()], "give a config.json"),
         )
     if path.suffix == GGUF:
         return _from_gguf(path)
