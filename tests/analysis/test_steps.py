@@ -100,3 +100,10 @@ def test_the_series_agrees_with_every_step_taken_apart() -> None:
         assert series.floor_ops_ns[step] == broken.floor_ops_ns
         assert series.idle_ns[step] == broken.idle_ns
         assert abs(broken.floor_ops_ns - series.weight_read[step] / 1.7) <= 0.501
+
+
+def test_a_sum_beyond_anything_real_is_not_known_instead_of_wrapping_around() -> None:
+    events = [Ev(10 * i, 10, weight_read=1 << 61, roles=Category.WEIGHT_READ.role) for i in range(5)]
+    row = steps_table(make_trace(events, [St(0, 50)]), NO_BASIS).row(0)
+    assert row["weight_read_bytes"] is None
+    assert row["kv_read_bytes"] == 0

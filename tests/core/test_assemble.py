@@ -51,3 +51,23 @@ def test_a_partial_overlap_on_a_stream_goes_to_a_sub_lane_and_is_marked() -> Non
     laid = lay_out(np.zeros(3, np.int64), *(np.array(c, np.int64) for c in zip(*events, strict=True)), [STREAM])
     assert laid.lanes.depth.tolist() == [0, 1]
     assert int(laid.overlapping.sum()) == 1
+
+
+@given(intervals)
+def test_sub_lanes_of_a_stream_are_the_first_that_are_free(events: list[tuple[int, int]]) -> None:
+    events = sorted(events, key=lambda e: (e[0], -e[1]))
+    laid = lay_out(
+        np.zeros(len(events), np.int64), *(np.array(c, np.int64) for c in zip(*events, strict=True)), [STREAM]
+    )
+    found = {int(row): int(laid.lanes.depth[laid.lanes.of_event(i)]) for i, row in enumerate(laid.order)}
+    ends: list[int] = []
+    for row, (start, duration) in enumerate(events):
+        lane = next((k for k, end in enumerate(ends) if end <= start), len(ends))
+        ends[lane : lane + 1] = [start + duration]
+        assert found[row] == lane
+
+
+def test_seventy_thousand_kernels_on_top_of_each_other_are_laid_out() -> None:
+    start = np.arange(70_000)
+    laid = lay_out(np.zeros_like(start), start, np.full_like(start, 1_000_000), [STREAM])
+    assert len(laid.lanes) == 70_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ _ROLES: dict[str, int] = {
     "flops": Category.WEIGHT_READ.role | Category.KV_READ.role,
 }
 """Which roles say that an event certainly has an amount in this column; 0: none does, unknown counts as nothing."""
+
+LARGEST_SUM: Final = 1 << 60
+"""Bytes or FLOPs of one group beyond which nothing real lies (an exabyte a step); such a sum is not known."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,6 +72,9 @@ def work_sums(trace: Trace, ids: I64, sums: Callable[[I64], I64], seen_roles: in
             columns[name] = np.zeros(groups, np.int64)
             continue
         total = sums(np.maximum(amount, 0)[work])
+        if float(amount.max()) * len(ids) >= LARGEST_SUM:
+            # Hostile amounts would wrap around int64: judge the sum by its high bits, which cannot.
+            total = np.where(sums(np.maximum(amount, 0)[work] >> 20) >= LARGEST_SUM >> 20, UNKNOWN, total)
         missing = amount < 0
         if role and (missing & used).any():
             total = np.where(_known(missing[work], (roles & role) != 0, sums, bool(role & seen_roles)), total, UNKNOWN)
