@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from tracescope.core.errors import TraceError, printable
+from tracescope.core.regular import require_regular
 from tracescope.io.chrome.reader import CHROME
 from tracescope.io.csv_events import CSV
 from tracescope.io.importer import Importer
@@ -19,6 +20,7 @@ HEAD_BYTES: Final = 64 * 1024
 
 def reader_for(path: Path) -> Importer:
     """The importer that recognises the file at ``path``; TraceError where none does or it cannot be opened."""
+    require_regular(path)
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)

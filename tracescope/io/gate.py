@@ -72,6 +72,8 @@ def damaged(path: Path, reason: str) -> TraceError:
 def is_hdf5(path: Path) -> bool:
     """Whether the file begins as an HDF5 file does; False where it cannot be read."""
     try:
+        if not path.is_file():  # opening a pipe would wait for its writer
+            return False
         with path.open("rb") as file:
             return file.read(len(SIGNATURE)) == SIGNATURE
     except OSError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from tracescope.core.errors import TraceError
+from tracescope.core.regular import require_regular
 from tracescope.models.limits import shown
 from tracescope.models.tensors import StoredTensor
 
@@ -167,6 +168,7 @@ def _parts(path: Path) -> tuple[Path, ...]:
 
 
 def _header(path: Path) -> tuple[dict[str, Any], tuple[StoredTensor, ...]]:
+    require_regular(path)
     try:
         with path.open("rb") as file:
             source = _Source(file, path, path.stat().st_size)

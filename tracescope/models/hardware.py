@@ -56,6 +56,8 @@ def load_hardware(name_or_path: str) -> HardwareSpec:
 
     Raises TraceError where there is neither, or where a value is missing or impossible.
     """
+    if not name_or_path.strip():
+        raise TraceError("the name of the machine is empty", action="Give --hardware a name or a file.")
     for spec in hardware_presets():
         if spec.name == name_or_path:
             return spec

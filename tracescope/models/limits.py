@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from tracescope.core.errors import TraceError
+from tracescope.core.regular import require_regular
 
 MAX_BYTES: Final = 16 << 20
 """The largest public config.json is a few hundred kB (long lists of unconverted modules); 16 MiB refuses the rest."""
@@ -19,6 +20,7 @@ _SHOWN = 60
 
 def read_text(path: Path) -> str:
     """The text of a small UTF-8 file; raises TraceError where it is missing, a directory, too large or not text."""
+    require_regular(path)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -85,6 +85,8 @@ def load_model(
 
 
 def _find(name_or_path: str) -> ModelSpec:
+    if not name_or_path.strip():
+        raise TraceError("the name of the model is empty", action="Give --model a name or a file.")
     for preset in model_presets():
         if preset.name == name_or_path:
             if preset.spec is None:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from tracescope.core.errors import TraceError
+from tracescope.core.regular import require_regular
 from tracescope.models.limits import read_json_object, shown
 from tracescope.models.tensors import StoredTensor
 
@@ -82,6 +83,7 @@ def read_headers(paths: tuple[Path, ...]) -> tuple[StoredTensor, ...]:
 
 
 def _read_one(path: Path) -> tuple[int, list[StoredTensor]]:
+    require_regular(path)
     try:
         with path.open("rb") as file:
             head = file.read(8)

@@ -114,7 +114,7 @@ def recognise(
         seen=raw.seen,
         imported=raw.imported,
         dropped=dict(raw.dropped),
-        flagged=_flagged(raw, laid),
+        flagged=_flagged(raw, laid, counted.beyond),
         truncated_at_byte=raw.truncated_at_byte,
         inferred=tuple(inferred),
         unclassified_ns=unclassified_ns(
@@ -318,11 +318,13 @@ def _model_notes(model: ModelSpec | None, reading: Reading, units: Units, steps:
     return notes
 
 
-def _flagged(raw: RawTrace, laid: Laid) -> dict[str, int]:
+def _flagged(raw: RawTrace, laid: Laid, beyond: int) -> dict[str, int]:
     flagged = dict(raw.flagged)
     overlapping = int(laid.overlapping.sum())
     if overlapping:
         flagged["overlapping"] = overlapping
+    if beyond:
+        flagged["impossible_amount"] = beyond
     return flagged
 
 

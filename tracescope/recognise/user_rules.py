@@ -12,6 +12,7 @@ from tracescope.core.category import Category
 from tracescope.core.columns import I64
 from tracescope.core.errors import TraceError, printable
 from tracescope.core.raw import RawTrace
+from tracescope.core.regular import require_regular
 from tracescope.core.report import Inference
 from tracescope.recognise.kernel_rules import Family, Rule, classify
 from tracescope.recognise.reading import plural
@@ -41,6 +42,7 @@ def user_rules_path() -> Path:
 
 def load_rules(path: Path) -> tuple[Rule, ...]:
     """The rules in ``path``, in their order. Raises TraceError naming the rule that cannot be used."""
+    require_regular(path)
     try:
         if path.stat().st_size > MAX_BYTES:
             raise TraceError(f"{path.name}: larger than {MAX_BYTES:,} bytes", action="Is it a file of rules?")

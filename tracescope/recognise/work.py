@@ -19,6 +19,10 @@ GEMM_OPS = frozenset({Op.QKV, Op.Q, Op.K, Op.V, Op.O, Op.GATE_UP, Op.GATE, Op.UP
 BYTELESS_OPS = frozenset({Op.ROPE, Op.ACT, Op.SAMPLE, Op.BLOCK_TABLE, Op.ROUTER, Op.LAUNCH})
 """Ops that move activations only: neither weights nor cache, so that their floor is 0 by definition."""
 
+MAX_AMOUNT = 1 << 62
+"""Bytes or FLOPs of one event: more is an absurd shape, and would not fit the columns."""
+AMOUNTS = ("weight_read", "embedding_gather", "kv_read", "kv_append", "activation", "link", "flops")
+
 
 @dataclass(frozen=True, slots=True)
 class WorkRow:
@@ -76,11 +80,12 @@ class Claims:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The work table and, for each event, its row and its roles."""
+    """The work table and, for each event, its row and its roles; ``beyond``: events whose amounts are impossible."""
 
     table: WorkTable
     work: U32
     roles: U16
+    beyond: int = 0
 
 
 def count_work(
@@ -116,8 +121,10 @@ def count_work(
             row = replace(row, kv_append=counter.appended(place.layer, distinct_facts[fact]))
         row_of[i] = rows.setdefault(row, len(rows))
         role_of[i] = _roles(row, Op(op), Category(category), bool(carries))
-    inverse = inverse.reshape(-1)
-    return Counted(_table(list(rows)), row_of[inverse], role_of[inverse])
+    work = row_of[inverse.reshape(-1)]
+    within = [_within(row) for row in rows]
+    beyond = np.array([a != b for a, b in zip(rows, within, strict=True)])
+    return Counted(_table(within), work, role_of[inverse.reshape(-1)], int(beyond[work].sum()))
 
 
 def _packed(columns: Sequence[NDArray[Any]]) -> I64:
@@ -134,6 +141,12 @@ def _table(rows: list[WorkRow]) -> WorkTable:
         **{n: np.array([getattr(r, n) for r in rows], np.int64) for n in names},
         bytes_from=np.array([r.bytes_from for r in rows], np.uint8),
     )
+
+
+def _within(row: WorkRow) -> WorkRow:
+    """``row`` with the amounts that no machine moves made unknown: such a shape was not recorded, it is damaged."""
+    beyond: dict[str, Any] = {n: UNKNOWN for n in AMOUNTS if getattr(row, n) > MAX_AMOUNT}
+    return replace(row, **beyond) if beyond else row
 
 
 def _roles(row: WorkRow, op: Op, category: Category, carries: bool) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tracescope.core.errors import TraceError
+from tracescope.core.regular import require_regular
 from tracescope.core.report import Source
 from tracescope.core.requests import RequestStream
 from tracescope.io.requests import csv_rows, json_rows
@@ -40,6 +41,7 @@ def read_requests(path: Path) -> RequestStream:
 
 
 def _bytes(path: Path) -> bytes:
+    require_regular(path)
     try:
         size = path.stat().st_size
         if size > LARGEST:
