@@ -6,6 +6,7 @@ import click
 
 from tracescope.analysis.events import EventFilter, events_table
 from tracescope.cli.heading import heading
+from tracescope.cli.numbers import Whole, WholeRange
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.cli.trace_file import file_command
 from tracescope.core.category import Category
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 
 @click.command("events")
 @file_command
-@click.option("--step", type=int, help="Only events of this step (0-based).")
-@click.option("--layer", type=int, help="Only events of this layer (0-based).")
+@click.option("--step", type=Whole(), help="Only events of this step (0-based).")
+@click.option("--layer", type=Whole(), help="Only events of this layer (0-based).")
 @click.option("--category", type=click.Choice([c.label for c in Category]), help="Only events of this category.")
-@click.option("--limit", type=click.IntRange(0), help="At most so many rows; without it, all.")
+@click.option("--limit", type=WholeRange(0), help="At most so many rows; without it, all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def events_command(
     opened: "Opened", *, step: int | None, layer: int | None, category: str | None, limit: int | None, as_json: bool

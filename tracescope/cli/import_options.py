@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from tracescope.cli.numbers import WholeRange
 from tracescope.cli.options import EXIT_ASSUMED, model_from, model_options, pricing_options
 from tracescope.cli.progress import MODES
 from tracescope.core.errors import printable
@@ -24,6 +25,11 @@ EXIT_LOSSES: Final = EXIT_ASSUMED
 COMMON: Final = ("model", "weights", "lm_head", "kv", "hardware", "bandwidth", "context")
 """The parameters of :func:`import_options` that say what a file is, as :func:`options_from` takes them."""
 
+_UNREAD: Final = {
+    "damaged_gzip": "the gzip data is damaged or cut short at its end: what it holds may be wrong",
+    "trailing_text": "more text follows the end of the trace and was not read",
+}
+
 _Function = TypeVar("_Function", bound="Callable[..., object]")
 
 
@@ -34,7 +40,7 @@ def import_options(function: _Function) -> _Function:
         click.option("--allow-truncated", is_flag=True, help="A file that was cut short is fine: no exit 3 for it."),
         click.option(
             "--context",
-            type=click.IntRange(0, 1 << 30),
+            type=WholeRange(0, 1 << 30),
             metavar="S",
             help="Tokens cached at step 0, where no marker says so.",
         ),
@@ -85,6 +91,9 @@ def say_losses(source: Path, report: ImportReport, allow_truncated: bool) -> int
     if report.truncated_at_byte is not None:
         code = 0 if allow_truncated else EXIT_LOSSES
         click.echo(printable(f"{source.name}: cut short at byte {report.truncated_at_byte:,} of its text"), err=True)
+    for name in report.unread:
+        code = EXIT_LOSSES
+        click.echo(printable(f"{source.name}: {_UNREAD[name]}"), err=True)
     dropped = sum(report.dropped.values())
     if dropped:
         code = EXIT_LOSSES

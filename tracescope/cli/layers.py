@@ -7,6 +7,7 @@ import click
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.tables import Table
 from tracescope.cli.heading import heading
+from tracescope.cli.numbers import Whole, WholeRange
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.cli.trace_file import file_command
 from tracescope.core import units
@@ -19,8 +20,8 @@ _SHOWN = 40
 
 @click.command("layers")
 @file_command
-@click.option("--step", type=int, help="One step (0-based); without it, the decode steps after warm-up together.")
-@click.option("--limit", type=click.IntRange(0), default=_SHOWN, show_default=True, help="Rows to show; JSON has all.")
+@click.option("--step", type=Whole(), help="One step (0-based); without it, the decode steps after warm-up together.")
+@click.option("--limit", type=WholeRange(0), default=_SHOWN, show_default=True, help="Rows to show; JSON has all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def layers_command(opened: "Opened", *, step: int | None, limit: int, as_json: bool) -> int:
     """Where the time went: every op in every layer, what it took, its floor and the gap between."""

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import click
 
+from tracescope.cli.numbers import Share, WholeRange
 from tracescope.core import units
 from tracescope.core.dtypes import weight_dtype
 from tracescope.core.errors import printable
@@ -30,19 +31,17 @@ MODEL_OPTIONS: Final = (
     click.option("--kv", metavar="DTYPE", help="Storage of the KV cache: bf16, fp8, int8, fp8-scaled ..."),
 )
 STEP_OPTIONS: Final = (
-    click.option("--batch", type=click.IntRange(1, 1 << 20), default=1, show_default=True, help="Requests in a step."),
+    click.option("--batch", type=WholeRange(1, 1 << 20), default=1, show_default=True, help="Requests in a step."),
     click.option(
-        "--context", type=click.IntRange(0, 1 << 30), default=0, show_default=True, help="Tokens cached at step 0."
+        "--context", type=WholeRange(0, 1 << 30), default=0, show_default=True, help="Tokens cached at step 0."
     ),
 )
 MEMORY_OPTIONS: Final = (
-    click.option("--tp", type=click.IntRange(1, 1024), default=1, show_default=True, help="Tensor-parallel ranks."),
-    click.option(
-        "--block", type=click.IntRange(1, 1 << 20), default=16, show_default=True, help="Tokens in a KV block."
-    ),
+    click.option("--tp", type=WholeRange(1, 1024), default=1, show_default=True, help="Tensor-parallel ranks."),
+    click.option("--block", type=WholeRange(1, 1 << 20), default=16, show_default=True, help="Tokens in a KV block."),
     click.option(
         "--utilization",
-        type=click.FloatRange(0, 1, min_open=True),
+        type=Share(),
         default=0.9,
         show_default=True,
         help="Share of the memory that may be used.",

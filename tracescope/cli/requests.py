@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracescope.analysis.requests import requests_table
+from tracescope.cli.numbers import WholeRange
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.cli.trace_file import file_command
 from tracescope.core import units
@@ -19,7 +20,7 @@ _SHOWN = 50
 
 @click.command("requests")
 @file_command
-@click.option("--limit", type=click.IntRange(0), default=_SHOWN, show_default=True, help="Rows to show; JSON has all.")
+@click.option("--limit", type=WholeRange(0), default=_SHOWN, show_default=True, help="Rows to show; JSON has all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def requests_command(opened: "Opened", *, limit: int, as_json: bool) -> int:
     """One row a request: its wait, its time per output token, its latency."""

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from tracescope.analysis.requests import requests_table
 from tracescope.cli.import_options import EXIT_LOSSES, say_losses
+from tracescope.cli.numbers import Whole
 from tracescope.cli.requests import summary_lines
 from tracescope.core import units
 from tracescope.core.errors import printable
@@ -41,9 +42,11 @@ ARRIVAL_OPTIONS: Final = (
     click.option("--prompt", metavar="DIST", help=f"Prompt tokens of drawn requests: {LENGTHS}."),
     click.option("--output", metavar="DIST", help="Tokens that each drawn request generates, likewise."),
     click.option(
-        "--count", type=int, help=f"How many requests to draw (default {REQUESTS:,}), or to take of the file."
+        "--count", type=Whole(), help=f"How many requests to draw (default {REQUESTS:,}), or to take of the file."
     ),
-    click.option("--max-batch", type=int, help=f"Requests that decode at once, at most (default {DEFAULT_MAX_BATCH})."),
+    click.option(
+        "--max-batch", type=Whole(), help=f"Requests that decode at once, at most (default {DEFAULT_MAX_BATCH})."
+    ),
     click.option(
         "--detail",
         type=click.Choice(DETAILS),

@@ -1,6 +1,10 @@
 """What an import saw, kept, left out, repaired and inferred: nothing is lost without being counted here."""
 
 from dataclasses import dataclass, field
+from typing import Final
+
+UNREAD: Final = ("damaged_gzip", "trailing_text")
+"""Flags of a file whose data is damaged (its checksum does not agree), or that goes on after its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +38,14 @@ class ImportReport:
             raise ValueError(f"seen {self.seen} != imported {self.imported} + dropped {self.dropped}")
 
     @property
+    def unread(self) -> dict[str, int]:
+        """What was flagged because a part of the file may be missing or was not read at all."""
+        return {name: self.flagged[name] for name in UNREAD if name in self.flagged}
+
+    @property
     def has_losses(self) -> bool:
         """Whether anything was left out or cut off (exit code 3)."""
-        return bool(self.dropped) or self.truncated_at_byte is not None
+        return bool(self.dropped or self.unread) or self.truncated_at_byte is not None
 
 
 @dataclass(frozen=True, slots=True)
