@@ -200,7 +200,7 @@ def test_other_pictures_hold_no_view(qapp: object, tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_one_sentence(qapp: object, tmp_path: Path) -> None:
     document = llama()
     view = document.initial_view()
-    with pytest.raises(TraceError, match="could not be written"):
+    with pytest.raises(TraceError, match="cannot be saved"):
         save_png(render_picture(document, view, (1000, 720)), tmp_path / "no" / "where.png", view, document)
 
 

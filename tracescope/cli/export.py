@@ -15,6 +15,7 @@ from tracescope.analysis.tables import Table
 from tracescope.cli.sweep import write_csv
 from tracescope.cli.trace_file import file_command
 from tracescope.core.errors import TraceError, printable
+from tracescope.io.atomic import write_atomically
 
 if TYPE_CHECKING:
     from tracescope.load import Opened
@@ -58,9 +59,4 @@ def _table(opened: "Opened", name: str) -> Table:
 
 def write_json(path: Path, document: object) -> None:
     """Write one JSON document; TraceError where that fails."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
-        part.replace(path)
-    except OSError as error:
-        raise TraceError(f"{path.name}: cannot be written: {error.strerror or error}") from error
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")

@@ -7,6 +7,7 @@ import click
 
 from tracescope.cli.import_options import import_options, options_from, say_losses, say_mismatch
 from tracescope.cli.options import say_assumptions
+from tracescope.cli.own_input import refuse_to_overwrite
 from tracescope.cli.progress import ProgressMeter
 from tracescope.core import units
 from tracescope.core.errors import TraceError, printable
@@ -44,6 +45,8 @@ def import_command(
         raise click.UsageError("-o OUT.tscope.h5 is needed: the file to write")
     if len(sources) == 1 and not source.is_dir() and native.is_native(source):
         raise TraceError(f"{source.name}: already a tracescope file", action="Open it as it is.")
+    read = [*sources, *(path for path in (capture, rules) if path is not None)]
+    refuse_to_overwrite(output, read, model=common["model"], hardware=common["hardware"])
     spec, options = options_from(
         rules=load_rules(rules) if rules else (), capture=capture, strip_names=strip_names, **common
     )

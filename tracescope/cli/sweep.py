@@ -1,10 +1,10 @@
 """``tracescope sweep``: the arithmetic for every pair of a batch and a context."""
 
+import codecs
 import csv
-import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 import numpy as np
@@ -13,6 +13,7 @@ from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
 from tracescope.analysis.tables import Cell, Column, Table
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor import floor_document
+from tracescope.cli.numbers import WholeRange
 from tracescope.cli.options import (
     activations_option,
     basis_from,
@@ -24,9 +25,11 @@ from tracescope.cli.options import (
     workload_from,
 )
 from tracescope.cli.output import emit_json, emit_table
+from tracescope.cli.own_input import refuse_to_overwrite
 from tracescope.core import units
 from tracescope.core.errors import TraceError, printable
 from tracescope.core.sweep import Sweep, sweep
+from tracescope.io.atomic import write_atomically
 from tracescope.synth.queueing import queue_wait
 from tracescope.synth.timing import IDEAL, PROFILES
 from tracescope.synth.workload import parse_arrivals, parse_lengths
@@ -53,7 +56,7 @@ _ENERGY_COLUMNS = tuple(f"energy_{part}_j" for part in _ENERGY_PARTS)
 @click.option(
     "--profile", type=click.Choice(PROFILES), default=IDEAL, show_default=True, help="How long steps of the queue take."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the arrivals.")
+@click.option("--seed", type=WholeRange(0), default=0, show_default=True, help="Of the arrivals.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT.csv", help="Write the cells as CSV.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def sweep_command(
@@ -82,6 +85,8 @@ def sweep_command(
     spec = model_from(model, weights, lm_head, kv)
     if spec is None:
         raise click.UsageError("--model is needed; 'tracescope presets models' lists the built-in ones")
+    if out is not None:
+        refuse_to_overwrite(out, model=model, hardware=hardware)
     basis = basis_from(hardware, bandwidth, spec)
     batches, contexts = parse_counts("--batch", batch), parse_counts("--context", context)
     common = workload_from(batch=1, context=min(contexts), **memory)
@@ -208,17 +213,14 @@ def write_csv(path: Path, table: Table) -> None:
 
     An energy is three columns, ``energy_low_j`` and so on; the entries of a list are joined by ``|``.
     """
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([name for column in table.columns for name in _names(column)])
-            for row in table.rows():
-                writer.writerow([plain for key, cell in row.items() for plain in _plain(key, cell)])
-        os.replace(part, path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise TraceError(f"cannot write {path}: {error.strerror or error}", action="choose another place") from None
+
+    def write(file: BinaryIO) -> None:
+        writer = csv.writer(codecs.getwriter("utf-8")(file, "replace"), lineterminator="\n")
+        writer.writerow([name for column in table.columns for name in _names(column)])
+        for row in table.rows():
+            writer.writerow([plain for key, cell in row.items() for plain in _plain(key, cell)])
+
+    write_atomically(path, write)
 
 
 def _names(column: Column) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 import numpy as np
 
+from tracescope.cli.numbers import Whole
 from tracescope.cli.options import (
     basis_from,
     model_from,
@@ -16,6 +17,7 @@ from tracescope.cli.options import (
     workload_from,
     workload_options,
 )
+from tracescope.cli.own_input import refuse_to_overwrite
 from tracescope.cli.serving import (
     ARRIVAL_PARAMETERS,
     DEFAULT_STEPS,
@@ -42,9 +44,9 @@ from tracescope.synth.timing import IDEAL, PROFILES
 @pricing_options
 @arrival_options
 @click.option(
-    "--steps", type=int, help=f"Decode steps (default: {DEFAULT_STEPS}, or until every arriving request is served)."
+    "--steps", type=Whole(), help=f"Decode steps (default: {DEFAULT_STEPS}, or until every arriving request is served)."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same file.")
+@click.option("--seed", type=Whole(), default=0, show_default=True, help="The same seed gives the same file.")
 @click.option(
     "--profile",
     type=click.Choice(PROFILES),
@@ -82,6 +84,8 @@ def synth_command(
         raise click.UsageError("--hardware (or a rate with --bandwidth) is needed; see 'tracescope presets hardware'")
     if out is None:
         raise click.UsageError("-o OUT.tscope.h5 is needed: the file to write")
+    read = (asked["requests"],) if asked["requests"] is not None else ()
+    refuse_to_overwrite(out, read, model=model, hardware=hardware)
     basis = basis_from(hardware, bandwidth, spec)
     workload = workload_from(**rest)
     wanted = Wanted(steps=steps, profile=profile, seed=seed, **asked)

@@ -9,6 +9,7 @@ import click
 
 from tracescope.cli.import_options import COMMON, EXIT_LOSSES, import_options, options_from, say_losses, say_mismatch
 from tracescope.cli.options import say_assumptions
+from tracescope.cli.own_input import refuse_to_overwrite
 from tracescope.cli.progress import ProgressMeter
 from tracescope.core.errors import printable
 
@@ -20,7 +21,8 @@ def file_command(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command FILE, the options to import and to price it, and ``--progress``.
 
     The decorated function gets an opened trace as its first argument, its own options besides, and returns an exit
-    code; losses of an import and assumed config values raise 0 to 3.
+    code; losses of an import and assumed config values raise 0 to 3. An ``output`` that is one of the inputs is refused
+    before anything is read.
     """
 
     @click.argument("file", type=click.Path(path_type=Path))
@@ -31,6 +33,8 @@ def file_command(function: Callable[..., int]) -> Callable[..., int]:
         from tracescope.load import open_trace
 
         common = {name: given.pop(name) for name in COMMON}
+        if isinstance(given.get("output"), Path):
+            refuse_to_overwrite(given["output"], [file], model=common["model"], hardware=common["hardware"])
         spec, options = options_from(allow_truncated=allow_truncated, **common)
         meter = ProgressMeter(progress)
         opened = open_trace(file, options, meter)

@@ -1,22 +1,20 @@
 """A trace as Chrome trace JSON, for Perfetto and other viewers; our own reader gets the same integers back."""
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 import numpy as np
 
 from tracescope.core.category import Category, EdgeKind, EventFlag, Op, TrackKind
 from tracescope.core.columns import F64, I64
-from tracescope.core.errors import TraceError
 from tracescope.core.floors import work_floor_ns
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
+from tracescope.io.atomic import write_atomically
 
 STEPS: Final = "steps"
 """The process that holds one slice a step and the counters."""
@@ -47,22 +45,16 @@ def write_chrome(path: Path, trace: Trace, basis: Basis) -> None:
     Times are µs with three digits, so exact to the nanosecond, from ``baseTimeNanoseconds`` on. Events that overlap on
     one stream stand on rows of their own. Raises TraceError where the file cannot be written; nothing is changed then.
     """
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            file.write(_head(trace))
-            first = True
-            for batch in _batches(_Writer(trace, basis).events()):
-                file.write((b"" if first else b",\n") + b",\n".join(batch))
-                first = False
-            file.write(b"\n]}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise TraceError(f"{path.name}: cannot be written: {error.strerror or error}") from error
+
+    def write(file: BinaryIO) -> None:
+        file.write(_head(trace))
+        first = True
+        for batch in _batches(_Writer(trace, basis).events()):
+            file.write((b"" if first else b",\n") + b",\n".join(batch))
+            first = False
+        file.write(b"\n]}\n")
+
+    write_atomically(path, write)
 
 
 def _batches(events: Iterator[bytes]) -> Iterator[list[bytes]]:

@@ -7,7 +7,6 @@ flushed to the disk, read back and checked, and only then renamed over the desti
 import errno
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
 from tracescope.io import native_layout as layout
+from tracescope.io.atomic import failed, put_in_place, sync_folder, target_of
 from tracescope.io.gate import h5py
 from tracescope.io.native import Description, columns_sha256, verify_checksum
 from tracescope.io.native_chunks import encode, pool
@@ -37,14 +37,14 @@ def write(path: Path, trace: Trace, pyramid: Pyramid | None = None) -> None:
     The same data gives the same bytes. Raises TraceError where the file cannot be written; the destination is then
     as it was and no other file is left behind.
     """
-    target = _target(path)
+    target = target_of(path)
     image = compose(trace, pyramid)
     with _part(target) as (part, descriptor):
         _write_all(descriptor, image)
         os.fsync(descriptor)
         _check(part, image)
-        _replace(part, target)
-    _sync_folder(target.parent)
+        put_in_place(part, target)
+    sync_folder(target.parent)
 
 
 def compose(trace: Trace, pyramid: Pyramid | None = None) -> memoryview:
@@ -160,29 +160,6 @@ def _blob(strings: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64
 # --- putting it in place ---
 
 
-def _target(path: Path) -> Path:
-    """Where the file really goes: through a symbolic link to what it names. Refuses what is not a plain file."""
-    target = path.resolve() if path.is_symlink() else path
-    if target.exists():
-        if not target.is_file():
-            raise TraceError(f"{path} is not a regular file, so no trace is saved there.", action="Choose a file name.")
-        if not os.access(target, os.W_OK):
-            raise _failed(path, OSError(errno.EACCES, os.strerror(errno.EACCES)))
-    return target
-
-
-def _failed(path: Path, error: OSError) -> TraceError:
-    actions = {
-        errno.ENOSPC: "Free some space, or save to another disk.",
-        errno.EDQUOT: "Free some space, or save to another disk.",
-        errno.ENOENT: "Make the folder first.",
-    }
-    what = error.strerror or str(error)
-    return TraceError(
-        f"{path} cannot be saved: {what}.", action=actions.get(error.errno or 0, "Save to another folder.")
-    )
-
-
 @contextmanager
 def _part(target: Path) -> Iterator[tuple[Path, int]]:
     """``<target>.part``, open, empty and locked; removed again unless it was renamed. OSErrors become TraceErrors."""
@@ -194,14 +171,14 @@ def _part(target: Path) -> Iterator[tuple[Path, int]]:
             f"{target} is being saved by another program.", action="Wait for it, then save again."
         ) from None
     except OSError as error:
-        raise _failed(target, error) from None
+        raise failed(target, error) from None
     done = False
     try:
         os.ftruncate(descriptor, 0)
         yield part, descriptor
         done = True
     except OSError as error:
-        raise _failed(target, error) from None
+        raise failed(target, error) from None
     finally:
         if not done:
             with suppress(OSError):
@@ -258,27 +235,3 @@ def _check(part: Path, image: memoryview) -> None:
             if file.read(8 << 20) != image[low : low + (8 << 20)]:
                 raise OSError(errno.EIO, "what was written reads back differently")
     verify_checksum(part, lock=False)
-
-
-def _replace(part: Path, target: Path) -> None:
-    with suppress(FileNotFoundError):
-        part.chmod(target.stat().st_mode & 0o777)
-    tries = 10 if sys.platform == "win32" else 1  # there a file open elsewhere cannot be replaced until it is closed
-    for left in reversed(range(tries)):
-        try:
-            part.replace(target)
-            return
-        except PermissionError:
-            if not left:
-                raise
-            time.sleep(0.1)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming itself durable; the new file is already in place, so a failure here is not an error."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
 from PySide6.QtGui import QGuiApplication, QImage, QImageWriter, QPainter
 
 from tracescope.core.errors import TraceError
+from tracescope.io.atomic import write_atomically
 from tracescope.ui.caption import caption_parts, sha256_of, version_words
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, register_fonts
@@ -178,17 +179,7 @@ def png_bytes(image: QImage) -> bytes:
 def save_png(image: QImage, path: Path, view: ViewState, document: Document) -> None:
     """Write ``image`` with its view to ``path``: whole or not at all. Raises TraceError where it cannot be written."""
     image.setText(TEXT_KEY, payload(document, view))
-    data = png_bytes(image)
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise TraceError(f"{path} could not be written: {error.strerror}", action="Choose another place.") from error
+    write_atomically(path, png_bytes(image))
 
 
 def offscreen_application() -> QGuiApplication:
