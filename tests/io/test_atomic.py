@@ -151,3 +151,11 @@ def test_an_own_input_is_refused_by_any_name(tmp_path: Path) -> None:
     refuse_own_input(tmp_path / "out.json", [source, tmp_path / "absent"])
     (tmp_path / "copy.json").write_bytes(b"{}")
     refuse_own_input(tmp_path / "copy.json", [source])
+
+
+def test_a_pipe_in_the_place_of_the_part_of_a_trace_is_left_alone(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.tscope.h5.part"
+    os.mkfifo(pipe)
+    with pytest.raises(TraceError, match="in the way"):
+        save.write(tmp_path / "a.tscope.h5", full_trace())
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)

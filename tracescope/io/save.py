@@ -6,6 +6,7 @@ flushed to the disk, read back and checked, and only then renamed over the desti
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -196,6 +197,8 @@ def _open_part(part: Path) -> int:
     while True:
         descriptor = os.open(part, flags, 0o666)
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise FileExistsError(errno.EEXIST, f"{part.name} is in the way")
             _lock(descriptor)
             if _same_file(descriptor, part):
                 return descriptor
