@@ -1,5 +1,8 @@
 """The ``tracescope`` command: the table of commands, and how refusals and faults become exit codes."""
 
+import contextlib
+import errno
+import io
 import os
 import platform
 import sys
@@ -17,6 +20,7 @@ from tracescope.core.errors import TraceError, printable
 EXIT_REFUSED: Final = 2
 EXIT_INTERNAL: Final = 4
 EXIT_INTERRUPTED: Final = 130
+_NO_ROOM: Final = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 COMMANDS: Final = {
     "presets": "presets:presets_command",
@@ -78,6 +82,23 @@ def routed(arguments: Sequence[str]) -> list[str]:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; refusals go to stderr as at most three lines."""
+    if sys.stdout is None:
+        _say("tracescope: standard output is closed: there is nowhere to write to")
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for what still prints at exit
+        return EXIT_REFUSED
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name must not fail a command in an ASCII terminal
+            stream.reconfigure(errors="backslashreplace")
+    code = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        return _unwritten(error) or code
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    stdout = sys.stdout
     try:
         result = tracescope.main(routed(arguments), prog_name="tracescope", standalone_mode=False)
     except TraceError as error:
@@ -91,13 +112,33 @@ def run(arguments: Sequence[str]) -> int:
         return stop.exit_code
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone (as in ``| head``); nobody is left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except SystemExit:
+        if sys.stdout is stdout:
+            raise
+        sys.stdout = stdout  # click met a broken pipe: it wraps the stream and leaves with 1
+        return _unwritten(BrokenPipeError())
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or (error.errno in _NO_ROOM and error.filename is None):
+            return _unwritten(error)
+        return _internal_error(error)
     except Exception as fault:
         return _internal_error(fault)
     return int(result) if isinstance(result, int) else 0
+
+
+def _unwritten(error: OSError) -> int:
+    """The exit code where stdout takes no more; what is left of the output goes nowhere, at exit as well."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 0  # the reader of our output has gone (as in ``| head``); nobody is left to tell
+    _say(f"tracescope: the output cannot be written: {error.strerror or error}")
+    return EXIT_REFUSED
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)
 
 
 def _internal_error(fault: Exception) -> int:
@@ -111,8 +152,3 @@ def _internal_error(fault: Exception) -> int:
         click.echo(f"tracescope {__version__}, Python {platform.python_version()}, {platform.platform()}", err=True)
         click.echo("".join(traceback.format_exception(fault)), err=True)
     return EXIT_INTERNAL
-
-
-def main() -> None:
-    """Entry point of the console script."""
-    sys.exit(run(sys.argv[1:]))

@@ -13,7 +13,27 @@ from tracescope.core.errors import printable
 
 def emit_json(document: Any) -> None:
     """Write one JSON document and a newline to stdout; dataclasses, dicts, lists and numbers are accepted."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+    try:
+        data = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # a file name that is not UTF-8 holds surrogates, which no JSON may
+        data = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(document)))
+    text = msgspec.json.format(data, indent=2) + b"\n"
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:
+        click.echo(text.decode(), nl=False)
+        return
+    sys.stdout.flush()
+    binary.write(text)  # JSON is UTF-8 whatever the terminal's encoding
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_surrogates(item) for item in value]
+    return value
 
 
 def emit_table(table: Table, limit: int | None = None) -> None:

@@ -1,12 +1,18 @@
 """``tracescope render``: the picture of a trace as PNG, without a window."""
 
+import contextlib
+import os
 import re
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from tracescope.cli.durations import parse_ns
+from tracescope.cli.numbers import Whole
 from tracescope.cli.trace_file import file_command
 from tracescope.core.errors import TraceError, printable
 from tracescope.core.timerange import TimeRange
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
     from tracescope.ui.document import Document
     from tracescope.ui.view_state import ViewState
 
+EXIT_INTERRUPTED: Final = 130
 _SIZE: Final = re.compile(r"([0-9]{1,6})[x×]([0-9]{1,6})")
 
 
@@ -24,8 +31,10 @@ _SIZE: Final = re.compile(r"([0-9]{1,6})[x×]([0-9]{1,6})")
 @file_command
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The PNG to write.")
 @click.option("--view", "kind", default="timeline", metavar="timeline", help="What to draw.")
-@click.option("--step", type=int, help="The step, counted from 0 (default: the first decode step of typical duration).")
-@click.option("--layer", type=int, help="The layer shown in order (default: one three eighths into the step).")
+@click.option(
+    "--step", type=Whole(), help="The step, counted from 0 (default: the first decode step of typical duration)."
+)
+@click.option("--layer", type=Whole(), help="The layer shown in order (default: one three eighths into the step).")
 @click.option("--range", "span", metavar="A:B", help="A part of the step: ns from its start, or 3.1ms:3.6ms.")
 @click.option("--size", default="1600x900", show_default=True, metavar="WxH", help="Logical pixels.")
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Pixels of the file per logical pixel, 1-4.")
@@ -46,10 +55,26 @@ def render_command(
     document = Document(opened.trace, opened.basis, opened.path, opened.pyramid)
     view = _view(document, step, layer, span).with_(overlays=_overlays(overlays))
     offscreen_application()
-    image = render_picture(document, view, wanted, scale, THEMES[theme])
+    with _ending_at_once():
+        image = render_picture(document, view, wanted, scale, THEMES[theme])
     save_png(image, output, view, document)
     click.echo(printable(f"wrote {output}"))
     return 0
+
+
+@contextlib.contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """While Qt paints, signals end the process: an exception inside a paint call would abort it. Nothing is open."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _refuse_unknown(output: Path, kind: str) -> None:

@@ -1,5 +1,7 @@
 """``tracescope [FILE…]``: opens the window."""
 
+import signal
+import threading
 from pathlib import Path
 
 import click
@@ -24,4 +26,8 @@ def window(files: tuple[Path, ...], fresh: bool, ranks: bool) -> int:
             raise TraceError(f"{missing}: there is no such file") from None
         raise
 
+    # An exception of ours inside a slot of Qt would be taken for a fault.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return run_app(files, fresh, ranks=ranks)

@@ -1,6 +1,5 @@
 """Reads one Chrome trace JSON file into a RawTrace."""
 
-import zlib
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from tracescope.io.chrome.collector import Collector
 from tracescope.io.chrome.container import Container
 from tracescope.io.chrome.halves import second_half
 from tracescope.io.chrome.tables import MAX_TEXT, NO_PROCESS, NO_THREAD, UNNAMED
-from tracescope.io.chrome.text import GZIP_MAGIC, TextSource, encoding_of
+from tracescope.io.chrome.text import GZIP_MAGIC, TextSource, encoding_of, plain_head
 from tracescope.io.importer import Importer, Progress
 
 DEVICE_CATEGORIES: Final = frozenset(
@@ -35,10 +34,7 @@ FLOAT_STEP_FROM_NS: Final = (1 << 50) * 1000
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the file is JSON at all; whether it is a trace only its whole text tells."""
     if head.startswith(GZIP_MAGIC):
-        try:
-            head = zlib.decompressobj(wbits=31).decompress(head, 1 << 16)
-        except zlib.error:
-            return False
+        head = plain_head(head)
     encoding, mark = encoding_of(head)
     text = head[mark:].decode(encoding, "replace").lstrip()
     return text[:1] in ("{", "[")

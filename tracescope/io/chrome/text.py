@@ -184,6 +184,16 @@ class TextSource:
             )
 
 
+def plain_head(head: bytes) -> bytes:
+    """The beginning of the text whose gzip data begins with ``head``; empty where it cannot be inflated at all."""
+    for part in (head, head[: min(len(head) - 8, 256)]):  # without the checksum, which may be what is damaged
+        try:
+            return zlib.decompressobj(wbits=31).decompress(part, 1 << 16)
+        except zlib.error:
+            continue
+    return b""
+
+
 def _salvage(inflater: "zlib._Decompress", block: bytes) -> bytes:
     """What a damaged gzip block still gives before its damage (a bad checksum at the end costs nothing at all)."""
     out = []
