@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -280,8 +281,9 @@ def lane_in_sight(scene: Scene, lane: int, visible: TimeRange, width: int) -> Co
     return columns_of(bars_of(scene.trace, everything, Plane.PATH, scene.floors), visible, width)
 
 
+@lru_cache(maxsize=8)
 def column_edges(visible: TimeRange, width: int) -> I64:
-    """The ``width + 1`` instants that bound the pixel columns, int64 ns."""
+    """The ``width + 1`` instants that bound the pixel columns, int64 ns; callers must not change them."""
     share, rest = divmod(visible.duration, width)
     at = np.arange(width + 1, dtype=np.int64)
     return visible.start + at * share + at * rest // width

@@ -143,67 +143,80 @@ class Drawn:
         )
         kind = bars.kind[rows]
         fill = shades_of(theme).fill[kind]
-        no = np.zeros(len(rows), bool)
+        framed, dotted, hatched, railed, impossible = np.zeros((5, len(rows)), bool)
         return cls(
-            row, low, high, floor, total, low, kind, fill, fill, shades_of(theme).edge[kind],
-            np.zeros(len(rows), np.int64), no, no, no, no, no,
+            row, low, high, floor, total, low.copy(), kind, fill, fill.copy(), shades_of(theme).edge[kind],
+            np.zeros(len(rows), np.int64), framed, dotted, hatched, railed, impossible,
         )  # fmt: skip
 
-    def joined(self, other: "Drawn") -> "Drawn":
-        """These bars and then ``other``."""
-        return Drawn(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in Drawn.__slots__))
 
-
-def ticks_of(bars: Bars, placed: Placed, rows: I64, style: BarStyle, grid: Grid, theme: Theme) -> Drawn:
-    """Lonely bars under 3 px: their kind's colour alone."""
+def drawn_bars(
+    bars: Bars, placed: Placed, alone: I64, thin: I64, full: I64, style: BarStyle, tolerance_ns: int, grid: Grid,
+    theme: Theme,
+) -> Drawn:  # fmt: skip
+    """Lonely bars under 3 px, over them bars of 3 to 6 px, over them full bars."""
+    rows = np.concatenate([alone, thin, full])
     drawn = Drawn.plain(bars, placed, rows, grid, theme)
+    from_thin, from_full = len(alone), len(alone) + len(thin)
+    if from_thin:
+        _ticks(drawn, bars, alone, slice(0, from_thin), style, theme)
+    if len(thin):
+        _thin(drawn, bars, thin, slice(from_thin, from_full), style, grid, theme)
+    if len(full):
+        _full(drawn, bars, placed, full, slice(from_full, len(rows)), style, tolerance_ns, grid, theme)
+    return drawn
+
+
+def _ticks(drawn: Drawn, bars: Bars, rows: I64, part: slice, style: BarStyle, theme: Theme) -> None:
+    """Their kind's colour alone."""
     quiet = bars.muted[rows] | ~bars.known[rows] if style.floor else bars.muted[rows]
-    drawn.body = np.where(quiet, shades_of(theme).quiet[drawn.kind], drawn.body)
-    return drawn
+    drawn.body[part] = np.where(quiet, shades_of(theme).quiet[drawn.kind[part]], drawn.body[part])
 
 
-def thin_bars(bars: Bars, placed: Placed, rows: I64, style: BarStyle, grid: Grid, theme: Theme) -> Drawn:
-    """Bars of 3 to 6 px: a part of their colour and a full-coloured left edge."""
-    drawn, shades = Drawn.plain(bars, placed, rows, grid, theme), shades_of(theme)
+def _thin(drawn: Drawn, bars: Bars, rows: I64, part: slice, style: BarStyle, grid: Grid, theme: Theme) -> None:
+    """A part of their colour and a full-coloured left edge."""
+    shades, kind = shades_of(theme), drawn.kind[part]
     quiet = bars.muted[rows] | (style.floor & ~bars.known[rows]) | style.plain
-    drawn.body = np.where(quiet, shades.pale[drawn.kind], shades.small[drawn.kind])
-    drawn.left_edge = np.full(len(rows), max(1, round(THIN_EDGE_PX * grid.scale)))
-    return drawn
+    drawn.body[part] = np.where(quiet, shades.pale[kind], shades.small[kind])
+    drawn.left_edge[part] = max(1, round(THIN_EDGE_PX * grid.scale))
 
 
-def full_bars(
-    bars: Bars, placed: Placed, rows: I64, style: BarStyle, tolerance_ns: int, grid: Grid, theme: Theme
-) -> Drawn:
-    """Bars of at least 6 px: solid to the floor, hatched above it, with an outline and a rail."""
-    drawn, shades = Drawn.plain(bars, placed, rows, grid, theme), shades_of(theme)
-    kind, muted, known = drawn.kind, bars.muted[rows], bars.known[rows]
-    drawn.left_edge = np.full(len(rows), grid.line)
-    drawn.framed = np.ones(len(rows), bool)
-    reached = np.minimum(drawn.floor, drawn.high)
+def _full(
+    drawn: Drawn, bars: Bars, placed: Placed, rows: I64, part: slice, style: BarStyle, tolerance_ns: int, grid: Grid,
+    theme: Theme,
+) -> None:  # fmt: skip
+    """Solid to the floor, hatched above it, with an outline and a rail."""
+    shades, kind = shades_of(theme), drawn.kind[part]
+    muted, known = bars.muted[rows], bars.known[rows]
+    low, high, floor = drawn.low[part], drawn.high[part], drawn.floor[part]
+    drawn.left_edge[part] = grid.line
+    drawn.framed[part] = True
+    reached = np.minimum(floor, high)
     if style.plain:
-        drawn.body = shades.pale[kind]
+        drawn.body[part] = shades.pale[kind]
     elif style.pale:
-        drawn.body = np.where(muted, shades.paler[kind], shades.pale[kind])
+        drawn.body[part] = np.where(muted, shades.paler[kind], shades.pale[kind])
         if style.floor:
-            drawn.until = np.where(known, reached, drawn.low)
+            drawn.until[part] = np.where(known, reached, low)
         # The outline of a narrow pale bar would be heavier than what it holds.
-        drawn.framed = placed.x1[rows] - placed.x0[rows] >= PALE_EDGE_PX
-        drawn.left_edge = np.where(drawn.framed, grid.line, 0)
+        framed = placed.x1[rows] - placed.x0[rows] >= PALE_EDGE_PX
+        drawn.framed[part] = framed
+        drawn.left_edge[part] = np.where(framed, grid.line, 0)
     else:
-        drawn.solid = np.where(muted, shades.muted[kind], drawn.solid)
+        drawn.solid[part] = np.where(muted, shades.muted[kind], drawn.solid[part])
         if not style.floor:
-            drawn.until = drawn.high
-            return drawn
-        drawn.until = np.where(known, reached, drawn.low)
-        drawn.body = shades.tint[kind]
-        drawn.hatched = known & (drawn.floor < drawn.high)
-        drawn.dotted, drawn.framed = ~known, known
-        drawn.left_edge = np.where(known, grid.line, 0)
+            drawn.until[part] = high
+            return
+        drawn.until[part] = np.where(known, reached, low)
+        drawn.body[part] = shades.tint[kind]
+        drawn.hatched[part] = known & (floor < high)
+        drawn.dotted[part], drawn.framed[part] = ~known, known
+        drawn.left_edge[part] = np.where(known, grid.line, 0)
         if style.rail:
-            drawn.railed = known & (drawn.floor > drawn.low)
+            railed = known & (floor > low)
+            drawn.railed[part] = railed
             faster = bars.floor[rows] - (bars.end[rows] - bars.start[rows]) > tolerance_ns
-            drawn.impossible = drawn.railed & faster
-    return drawn
+            drawn.impossible[part] = railed & faster
 
 
 def paint_drawn(canvas: Canvas, grid: Grid, drawn: Drawn, under: Pixels | None) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QRectF
 from tracescope.core.columns import I64
 from tracescope.lod.fold import Bars
 from tracescope.ui.fonts import elided, text_width
-from tracescope.ui.paint.bar_pixels import full_bars, grid_of, paint_drawn, thin_bars, ticks_of
+from tracescope.ui.paint.bar_pixels import drawn_bars, grid_of, paint_drawn
 from tracescope.ui.paint.bar_style import (
     DIMMED,
     ELIDE_FROM_PX,
@@ -70,15 +70,12 @@ def _paint_all(
         return
     width = placed.width[rows]
     grid = grid_of(bands, placed, style.pitch, canvas.scale)
-    theme = canvas.theme
     small = rows[width < THIN_BAR_PX]
     thin, full = rows[(width >= THIN_BAR_PX) & (width < FULL_BAR_PX)], rows[width >= FULL_BAR_PX]
-    drawn = full_bars(bars, placed, full, style, marks.tolerance_ns, grid, theme)
-    if len(thin):
-        drawn = thin_bars(bars, placed, thin, style, grid, theme).joined(drawn)
+    alone = small[:0]
     if style.ticks and len(small):
         alone, small = lonely(placed, small)
-        drawn = ticks_of(bars, placed, alone, style, grid, theme).joined(drawn)
+    drawn = drawn_bars(bars, placed, alone, thin, full, style, marks.tolerance_ns, grid, canvas.theme)
     runs = runs_of(placed, small) if len(small) else None
     under = ground
     if runs is not None:

@@ -53,7 +53,9 @@ def small_pixels(
     """The small bars of ``runs`` folded into pixel columns of the bands, uint32[height, columns]."""
     rows, start = runs.rows, runs.start
     # Only the rows that have any are folded: they are put one after another in time as their columns are in place.
-    own, place = np.unique(placed.row[rows], return_inverse=True)
+    own, place = np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
+    if len(grid.tops) > 1:
+        own, place = np.unique(placed.row[rows], return_inverse=True)
     width = max(1, round(time.width))
     small, visible = _after_one_another(bars.taken(rows), time.visible, place, len(own))
     columns = columns_of(small, visible, width * len(own))
