@@ -20,7 +20,13 @@ ONLY_IN = {
 }
 """Modules that may import a library; msgspec is the one JSON library of the project."""
 
-LATE_IMPORTS = ("tracescope/__main__.py", "tracescope/cli/", "tracescope/ui/app.py", "tracescope/io/", "tracescope/models/")
+LATE_IMPORTS = (
+    "tracescope/__main__.py",
+    "tracescope/cli/",
+    "tracescope/ui/app.py",
+    "tracescope/io/",
+    "tracescope/models/",
+)
 """Where an import may stand inside a function: command modules (they start fast), the second stage of start-up,
 optional extras."""
 
