@@ -343,9 +343,9 @@ def run_cli(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="displays are X11 or Wayland here")
-def test_without_a_display_there_is_one_sentence() -> None:
+def test_without_a_display_there_is_one_sentence(small_file: Path) -> None:
     for environment in ({}, {"DISPLAY": ":987"}):
-        result = run_cli("x.tscope.h5", **environment)
+        result = run_cli(str(small_file), **environment)
         assert result.returncode == 2, result.stderr
         assert "display" in result.stderr
         assert len(result.stderr.strip().splitlines()) <= 3
