@@ -101,3 +101,8 @@ def test_tracked_text_names_no_machine_and_no_registry() -> None:
         found = bad.search(path.read_text(encoding="utf-8", errors="replace"))
         assert not found, f"{name} says {found and found.group()}"
     assert "uv.lock" not in listed.stdout.split()
+
+
+def test_test_modules_have_names_of_their_own() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py"]
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
