@@ -104,5 +104,5 @@ def test_tracked_text_names_no_machine_and_no_registry() -> None:
 
 
 def test_test_modules_have_names_of_their_own() -> None:
-    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py"]
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
