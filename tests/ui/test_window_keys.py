@@ -307,6 +307,7 @@ def test_hovering_tells_about_the_event(window: MainWindow, qtbot: QtBot) -> Non
     event = int(next(i for i in ids if events.start[i] > view.visible.start and events.op[i] == Op.GATE_UP))
     QTest.mouseMove(window.timeline.lanes, middle_of(window, event))
     qtbot.waitUntil(lambda: window.session.hovered == event)
+    assert window.session.hovered == event
 
 
 def test_a_table_row_selects_and_copies_with_units(window: MainWindow, qtbot: QtBot) -> None:
