@@ -22,9 +22,9 @@ from tracescope.cli.calibration import (
     predictions_table,
 )
 from tracescope.cli.output import emit_table
-from tracescope.core.arithmetic import step_totals
-from tracescope.core.dtypes import weight_dtype
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.floor.dtypes import weight_dtype
+from tracescope.floor.step_ops import step_totals
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.calibration import Calibration, HostFit, calibration, encode, fit_host, fit_kernels
 

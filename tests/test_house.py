@@ -23,7 +23,7 @@ ONLY_IN = {
 LATE_IMPORTS = (
     "tracescope/__main__.py",
     "tracescope/cli/",
-    "tracescope/ui/app.py",
+    "tracescope/ui/startup.py",
     "tracescope/io/",
     "tracescope/models/",
 )

@@ -8,11 +8,11 @@ import pytest
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
 from tracescope.cli.app import run
 from tracescope.core import units
-from tracescope.core.arithmetic import step_totals
-from tracescope.core.capacity import capacity
 from tracescope.core.model import Workload
-from tracescope.core.step_floor import StepFloor, step_floor
-from tracescope.core.verdict import crossovers, verdict
+from tracescope.floor.capacity import capacity
+from tracescope.floor.step_floor import StepFloor, step_floor
+from tracescope.floor.step_ops import step_totals
+from tracescope.floor.verdict import crossovers, verdict
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
 from tracescope.ui.panels.constraints import bandwidth_lines, capacity_lines

@@ -13,10 +13,10 @@ from conftest import shared_path
 from tracescope.analysis.breakdown import break_down
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.steps import steps_table
-from tracescope.core.arithmetic import weight_read_bytes
 from tracescope.core.category import BytesFrom, Category, EdgeKind, EventFlag, Op, StepKind, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
+from tracescope.floor.step_ops import weight_read_bytes
 from tracescope.load import ImportOptions, Opened, open_trace
 from tracescope.models import load_hardware, load_model
 

@@ -14,8 +14,8 @@ from tracescope.load import ImportOptions, open_trace
 from tracescope.models import load_hardware, load_model
 from tracescope.recognise.kernel_rules import Family
 from tracescope.recognise.launches import find_launches
-from tracescope.recognise.tracks import plan_tracks
-from tracescope.recognise.units import device_units
+from tracescope.recognise.op_events import device_op_events
+from tracescope.recognise.track_plan import plan_tracks
 
 Shared = Callable[[str], Path]
 SGLANG = "traces/kineto_inference/sglang_Qwen3-8B_decode.json.gz"
@@ -96,7 +96,7 @@ def test_rules_know_what_took_device_time(shared: Shared, file: str) -> None:
     path = shared(f"traces/{file}")
     raw = reader_for(path).read(path)
     plan = plan_tracks(raw)
-    units = device_units(raw, plan, find_launches(raw, plan))
+    units = device_op_events(raw, plan, find_launches(raw, plan))
     took = raw.events.duration[units.row]
     assert took[units.family == Family.NONE].sum() <= 0.005 * took.sum()
 

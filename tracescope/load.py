@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracescope.core.dtypes import weight_dtype
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec
 from tracescope.core.raw import RawTrace
 from tracescope.core.trace import Trace, TraceMeta
+from tracescope.floor.dtypes import weight_dtype
 from tracescope.io import native, reader_for, save
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.models import hardware_for_device, make_basis

@@ -4,13 +4,13 @@ import pytest
 from made_traces import BASIS, Ev, St, make_trace
 
 from tracescope.analysis.constraints import three_constraints
+from tracescope.analysis.step_workload import workload_of_step
 from tracescope.analysis.steps import step_series
-from tracescope.analysis.workload import workload_of_step
-from tracescope.core.arithmetic import stored_bytes
 from tracescope.core.category import Category, Op
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
 from tracescope.core.trace import Trace
+from tracescope.floor.step_ops import stored_bytes
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
 

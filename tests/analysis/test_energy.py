@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from made_traces import BASIS, ENERGY, Ev, St, make_trace
 
-from tracescope.analysis.energy import energy_cells, energy_of, energy_of_event
 from tracescope.analysis.layers import layer_rows
 from tracescope.analysis.steps import step_series, steps_table
+from tracescope.analysis.work_energy import energy_cells, energy_of, energy_of_event
 from tracescope.core.category import Category, Op
 from tracescope.core.model import Workload
-from tracescope.core.step_floor import step_floor
+from tracescope.floor.step_floor import step_floor
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
 

@@ -1,8 +1,9 @@
 """Energy a token: each public model foretold from the others' measurements, per machine."""
 
+from energy_fit import Coefficients, fit_energy, leave_one_model_out, mean_absolute_error
+
 from tests.conftest import SHARED
-from tests.core.public_energy import public_points
-from tracescope.core.energy_fit import Coefficients, fit_energy, leave_one_model_out, mean_absolute_error
+from tests.floor.public_energy import public_points
 from tracescope.models import load_hardware
 
 

@@ -25,7 +25,7 @@ from tracescope.core.model import Workload
 from tracescope.load import open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import register_fonts
 from tracescope.ui.paint.counters import paint_bandwidth, paint_energy
@@ -47,19 +47,19 @@ OPS_PER_STEP: Final = 326
 def views(document: Document) -> list[ViewState]:
     """A walk as a hand makes it: zoom in by a fifth a frame to one microsecond, pan at many zooms, zoom out again."""
     rng = np.random.default_rng(1)
-    view = moves.shown(document, document.initial_view(), document.whole_range)
+    view = navigation.shown(document, document.initial_view(), document.whole_range)
     view = view.with_(overlays=frozenset({"path", "floor", "energy"}))
     found = [view]
     for factor in (1 / 1.2, 1.2):
         while view.visible.duration > 1000 or factor > 1:
             span = view.visible
             anchor = span.start + int(rng.integers(span.duration // 3, span.duration // 3 * 2 + 1))
-            view = moves.shown(document, view, span.zoomed_about(anchor, factor))
+            view = navigation.shown(document, view, span.zoomed_about(anchor, factor))
             found.append(view)
             if len(found) % 8 == 0:
                 for _ in range(4):
                     delta = round(view.visible.duration * float(rng.uniform(-0.3, 0.3)))
-                    view = moves.shown(document, view, view.visible.panned(delta))
+                    view = navigation.shown(document, view, view.visible.panned(delta))
                     found.append(view)
             if view.visible.duration >= document.whole_range.duration:
                 break

@@ -9,8 +9,8 @@ import time
 
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.step_floor import step_floor
-from tracescope.core.sweep import sweep
+from tracescope.floor.step_floor import step_floor
+from tracescope.floor.sweep import sweep
 from tracescope.models import load_hardware, load_model, make_basis
 
 BATCHES = [1 + 4 * i for i in range(64)]

@@ -12,8 +12,8 @@ from tracescope.cli.app import run
 from tracescope.core.model import Workload
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.batching import kv_room, serve
+from tracescope.synth.distributions import draw_requests, parse_arrivals, parse_lengths
 from tracescope.synth.step_times import StepTimes
-from tracescope.synth.workload import draw_requests, parse_arrivals, parse_lengths
 
 Document = Callable[..., dict[str, Any]]
 COMMON = ("--model", "llama-3-8b", "--hardware", "h100-sxm")

@@ -14,7 +14,7 @@ from tracescope.cli.app import run
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
 from tracescope.core.trace import Trace
-from tracescope.io.export import bandwidth_reached, write_chrome
+from tracescope.io.chrome_export import bandwidth_reached, write_chrome
 from tracescope.load import ImportOptions, open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracescope.core.errors import TraceError
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
 from tracescope.io.requests import read_requests
 from tracescope.io.requests.rows import BadCellError, datetime_ns, number_ns, tokens
 

@@ -29,9 +29,9 @@ from tests.models.checkpoints import (
     write_safetensors,
 )
 from tracescope.cli.app import run
-from tracescope.core.arithmetic import OpWork, scale_bytes, step_ops, step_totals, stored_bytes, weight_read_bytes
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.floor.step_ops import OpWork, scale_bytes, step_ops, step_totals, stored_bytes, weight_read_bytes
 from tracescope.models import load_model
 from tracescope.models.config import spec_from_config
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tracescope.cli.app import run
-from tracescope.core.arithmetic import kv_bytes_per_token, layer_matrices, scale_bytes, step_totals, stored_bytes
-from tracescope.core.capacity import capacity
 from tracescope.core.category import Op
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.floor.capacity import capacity
+from tracescope.floor.step_ops import kv_bytes_per_token, layer_matrices, scale_bytes, step_totals, stored_bytes
 from tracescope.models import load_hardware, load_model
 
 BASE: dict[str, Any] = {

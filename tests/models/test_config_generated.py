@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracescope.core.arithmetic import kv_bytes_per_token, step_totals, stored_bytes
 from tracescope.core.errors import TraceError
 from tracescope.core.model import Workload
+from tracescope.floor.step_ops import kv_bytes_per_token, step_totals, stored_bytes
 from tracescope.models.config import spec_from_config
 from tracescope.models.families import ALIASES, DIFFERENT, FAMILIES
 

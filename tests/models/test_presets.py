@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tracescope.core.arithmetic import weight_read_bytes
 from tracescope.core.errors import TraceError
 from tracescope.core.model import Workload
-from tracescope.core.step_floor import step_floor
+from tracescope.floor.step_floor import step_floor
+from tracescope.floor.step_ops import weight_read_bytes
 from tracescope.models import (
     energy_presets,
     hardware_for_device,

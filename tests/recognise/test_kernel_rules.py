@@ -41,7 +41,10 @@ NAMES = [
     ("_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2d", Family.NORM),
     ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16b", Family.NORM),
     ("_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16", Family.ACT),
-    ("at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>>>", Family.SAMPLE),
+    (
+        "at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>>>",
+        Family.SAMPLE,
+    ),
     ("void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024>", Family.SAMPLE),
     ("_gumbel_sample_kernel", Family.SAMPLE),
     ("void softmax_warp_forward<float, float, float, 10, false, false>", Family.RANKING),

@@ -5,7 +5,7 @@ import pytest
 
 from tracescope.core.category import Op
 from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.layers import find_layers
+from tracescope.recognise.layer_spans import find_layers
 from tracescope.recognise.ops import Pattern, read_pattern
 
 LETTERS = {

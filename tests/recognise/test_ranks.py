@@ -10,7 +10,7 @@ import pytest
 from recordings import GEMM, Recording, decode_kernels
 
 from tracescope.analysis.check import check
-from tracescope.analysis.collectives import collectives_table
+from tracescope.analysis.collective_waits import collectives_table
 from tracescope.analysis.info import info_document
 from tracescope.analysis.steps import steps_table
 from tracescope.core.category import EdgeKind, TrackKind

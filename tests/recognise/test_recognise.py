@@ -17,10 +17,10 @@ from recordings import (
     decode_kernels,
 )
 
-from tracescope.core.arithmetic import step_totals, weight_read_bytes
 from tracescope.core.category import BytesFrom, Category, EdgeKind, EventFlag, Op, StepKind, TrackKind
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import Trace
+from tracescope.floor.step_ops import step_totals, weight_read_bytes
 from tracescope.recognise.recognise import recognise
 
 MODEL = ModelSpec("small", "made", 64, 30, 4, 2, 16, 128, 1000, False)

@@ -6,7 +6,7 @@ from recordings import ACT, APPEND, ATTENTION, COMBINE, EMBED, GEMM, NORM, Recor
 
 from tracescope.core.trace import Trace
 from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.layers import module_layer, module_of
+from tracescope.recognise.layer_spans import module_layer, module_of
 from tracescope.recognise.recognise import recognise
 from tracescope.recognise.repeats import find_period, period_layers
 
@@ -47,7 +47,14 @@ def test_layers_of_unknown_kernels_are_what_repeats() -> None:
 
 
 def test_what_only_some_layers_have_does_not_hide_the_repetition() -> None:
-    plain: list[int] = [Family.NORM, Family.GEMM, Family.NONE, Family.GEMM, Family.ACT, Family.GEMM]
+    plain: list[int] = [
+        Family.NORM,
+        Family.GEMM,
+        Family.NONE,
+        Family.GEMM,
+        Family.ACT,
+        Family.GEMM,
+    ]
     reduced: list[int] = [*plain[:3], Family.ATTENTION_PART, *plain[3:]]
     layers = period_layers([Family.EMBED, *[*plain, *reduced] * 3])
     assert [high - low for low, high in layers] == [6, 7] * 3

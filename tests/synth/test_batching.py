@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracescope.core.capacity import capacity, kv_stored_after
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
+from tracescope.floor.capacity import capacity, kv_stored_after
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.batching import KvRoom, Schedule, kv_room, queue_depth, serve
 from tracescope.synth.decode import synthesize

@@ -8,10 +8,10 @@ import pytest
 
 from tracescope.core.category import Category, EdgeKind, EventFlag, Op, TrackKind
 from tracescope.core.errors import TraceError
-from tracescope.core.floors import work_floor_ns
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import Trace
+from tracescope.floor.pricing import work_floor_ns
 from tracescope.io.save import write
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth import plan as plan_module

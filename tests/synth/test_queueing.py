@@ -7,10 +7,10 @@ from tracescope.core.errors import TraceError
 from tracescope.core.model import Workload
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.batching import kv_room
+from tracescope.synth.distributions import draw_requests, parse_arrivals, parse_lengths
 from tracescope.synth.queueing import QueueWait, queue_wait, served_per_s
 from tracescope.synth.serving import serve_requests
 from tracescope.synth.step_times import StepTimes
-from tracescope.synth.workload import draw_requests, parse_arrivals, parse_lengths
 
 LLAMA = load_model("llama-3-8b")
 H100 = make_basis(load_hardware("h100-sxm"))

@@ -11,7 +11,7 @@ from tracescope.core.category import EdgeKind, EventFlag, Op, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
 from tracescope.core.trace import Trace
 from tracescope.io.native import read
 from tracescope.io.save import write

@@ -13,15 +13,15 @@ from tracescope.analysis.layers import layers_table
 from tracescope.core.category import Category, Op
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
-from tracescope.ui.caption import headline
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import event_floor, floor_micros, share_of_floor, share_text, why_no_floor
 from tracescope.ui.paint.geometry import GUTTER, RIGHT
 from tracescope.ui.paint.step_bar import BAR_TOP, floor_line_words, paint_step_bar
 from tracescope.ui.panels.inspection import inspect_event, inspect_step
 from tracescope.ui.panels.layers import layers_columns
-from tracescope.ui.panels.off_the_floor import ledger_columns
+from tracescope.ui.panels.off_the_floor import gap_columns
 from tracescope.ui.panels.where_the_gap_goes import WhereTheGapGoes
+from tracescope.ui.picture_words import headline
 from tracescope.ui.status import status_parts
 from tracescope.ui.step_facts import step_facts
 from tracescope.ui.theme import LIGHT
@@ -45,7 +45,7 @@ def made(events: list[Ev], **basis: object) -> Document:
 def columns_of(document: Document) -> list[dict[str, str]]:
     """The texts of the ledger's rows as they are on screen."""
     rows = document.off_the_floor(0)
-    columns = ledger_columns(rows, document.breakdown(0).known_gap_ns, priced=document.has_floor)
+    columns = gap_columns(rows, document.breakdown(0).known_gap_ns, priced=document.has_floor)
     return [{c.title: c.text(c.cell(i)) for c in columns} for i in range(len(rows))]
 
 
@@ -84,7 +84,7 @@ def test_without_a_floor_there_is_no_gap_on_screen() -> None:
     assert {row["of step gap"] for row in rows} == {"—"}
     assert [row["took"] for row in rows] == ["2.0", "0.9", "0.7", "0.3", "0.1"]
     ledger = unpriced.off_the_floor(0)
-    bar = next(c for c in ledger_columns(ledger, 0, priced=False) if not c.title)
+    bar = next(c for c in gap_columns(ledger, 0, priced=False) if not c.title)
     assert [bar.cell(i) for i in range(len(ledger))] == [0] * len(ledger)
     assert all(row.gap_ns == row.took_ns for row in ledger)
 

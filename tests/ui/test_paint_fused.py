@@ -14,11 +14,11 @@ from tracescope.lod.fold import Bars, Columns
 from tracescope.lod.planes import Plane
 from tracescope.lod.pyramid import SMALLEST_ROW
 from tracescope.ui.document import Document
+from tracescope.ui.lane_rows import figures, rows_of
 from tracescope.ui.paint.bar_style import PALE, BarStyle, Marks
 from tracescope.ui.paint.bars import paint_bars
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.geometry import TimeScale
-from tracescope.ui.rows import figures, rows_of
 from tracescope.ui.theme import LIGHT, mixed
 from tracescope.ui.view_state import ViewState
 

@@ -9,9 +9,9 @@ from tests.lod.made_traces import Made, make_trace
 from tests.ui.drawn import document_of, llama
 from tracescope.analysis.steps import steps_table
 from tracescope.core.category import Category, Op, TrackKind
-from tracescope.core.energy import Energy, worth_a_range
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
+from tracescope.floor.energy import Energy, worth_a_range
 from tracescope.ui.main_window import MainWindow, shown_overlays
 from tracescope.ui.paint.time_axis import ticks
 from tracescope.ui.panels.inspection import inspect_event, inspect_step

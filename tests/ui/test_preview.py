@@ -3,7 +3,7 @@
 import pytest
 
 from tracescope.core.model import Workload
-from tracescope.core.step_floor import step_floor
+from tracescope.floor.step_floor import step_floor
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.ui.preview import preview
 

@@ -16,7 +16,7 @@ from tracescope.core.timerange import TimeRange
 from tracescope.ui.document import Document
 from tracescope.ui.key_overlay import KeyOverlay
 from tracescope.ui.main_window import MainWindow
-from tracescope.ui.moves import select_event
+from tracescope.ui.navigation import select_event
 from tracescope.ui.panels.inspector import spoken
 from tracescope.ui.view_state import OVERLAY_KEYS, ViewState
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
+from tracescope.analysis.event_floors import event_floors, known_sums
 from tracescope.analysis.exposed_time import StepRows, exposed_ns, idle_ns, idle_spans, step_rows
-from tracescope.analysis.floors import event_floors, known_sums
 from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis

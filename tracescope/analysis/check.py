@@ -12,8 +12,8 @@ from tracescope.analysis.check_model import model_mismatch
 from tracescope.analysis.exposed_time import idle_ns
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
 from tracescope.analysis.info import UNCLASSIFIED_SHARE, device_events
+from tracescope.analysis.step_workload import machine_of
 from tracescope.analysis.steps import StepSeries, step_series
-from tracescope.analysis.workload import machine_of
 from tracescope.core.category import EdgeKind, EventFlag
 from tracescope.core.columns import Bool
 from tracescope.core.hardware import Basis

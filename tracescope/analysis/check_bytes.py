@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
 from tracescope.analysis.request_steps import kv_read_by_requests
+from tracescope.analysis.step_workload import ranks_that_fit
 from tracescope.analysis.steps import StepSeries
-from tracescope.analysis.workload import ranks_that_fit
-from tracescope.core.arithmetic import kv_bytes_per_token, weight_read_bytes
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64, Bool
-from tracescope.core.kv_cache import kv_read_per_request
 from tracescope.core.model import ModelSpec
 from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.floor.kv_cache import kv_read_per_request
+from tracescope.floor.step_ops import kv_bytes_per_token, weight_read_bytes
 
 _CLOSE = 0.01
 """Shapes leave out norms and biases, and count the token just appended: a difference below 1 % explains itself."""

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.analysis.breakdown import require_step
+from tracescope.analysis.step_workload import machine_of, ranks_that_fit, workload_of_step
 from tracescope.analysis.steps import step_series
-from tracescope.analysis.workload import machine_of, ranks_that_fit, workload_of_step
-from tracescope.core.capacity import Capacity, capacity
 from tracescope.core.category import Op
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import UNKNOWN, Trace
 from tracescope.core.units import ALL_ACCEPTED
-from tracescope.core.verdict import Crossovers, Verdict, crossovers, verdict
+from tracescope.floor.capacity import Capacity, capacity
+from tracescope.floor.verdict import Crossovers, Verdict, crossovers, verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.analysis.breakdown import require_step, row_times
-from tracescope.analysis.tables import Column, Table, known_column
+from tracescope.analysis.table import Column, Table, known_column
 from tracescope.analysis.work_sums import labels_of_roles
 from tracescope.core.category import BytesFrom, Category, EventFlag, Op
 from tracescope.core.columns import I64
 from tracescope.core.errors import TraceError
-from tracescope.core.floors import work_floor_ns
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.floor.pricing import work_floor_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from tracescope.analysis.collectives import collectives_table
+from tracescope.analysis.collective_waits import collectives_table
 from tracescope.analysis.exposed_time import union_of
+from tracescope.analysis.step_workload import machine_of
 from tracescope.analysis.work_sums import grouped, work_sums
-from tracescope.analysis.workload import machine_of
 from tracescope.core.category import Category
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis

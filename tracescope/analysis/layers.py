@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.analysis.breakdown import RowTimes, require_step, row_times
-from tracescope.analysis.energy import energy_cells
+from tracescope.analysis.event_floors import known_sums
 from tracescope.analysis.exposed_time import idle_ns
-from tracescope.analysis.floors import known_sums
-from tracescope.analysis.tables import Column, Table, known_column
+from tracescope.analysis.table import Column, Table, known_column
+from tracescope.analysis.work_energy import energy_cells
 from tracescope.analysis.work_sums import WorkSums, grouped, main_category, work_sums
 from tracescope.core.category import Category, Op
 from tracescope.core.columns import I64

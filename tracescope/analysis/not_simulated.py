@@ -4,13 +4,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from tracescope.analysis.workload import ranks_that_fit
-from tracescope.core.arithmetic import step_totals
-from tracescope.core.experts import distinct_of, expectation_note
+from tracescope.analysis.step_workload import ranks_that_fit
 from tracescope.core.hardware import Basis
-from tracescope.core.layer_weights import lm_head_work
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.floor.experts import distinct_of, expectation_note
+from tracescope.floor.layer_weights import lm_head_work
+from tracescope.floor.step_ops import step_totals
 
 LABEL: Final = "not simulated"
 

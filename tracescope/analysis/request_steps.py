@@ -3,9 +3,9 @@
 import numpy as np
 
 from tracescope.core.columns import I64, Bool
-from tracescope.core.kv_cache import attended_tokens, kv_bytes_per_token_per_layer
 from tracescope.core.model import ModelSpec
 from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.floor.kv_cache import attended_tokens, kv_bytes_per_token_per_layer
 
 
 def served(trace: Trace) -> Bool:

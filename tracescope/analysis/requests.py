@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracescope.analysis.not_simulated import not_simulated
-from tracescope.analysis.tables import Column, Table, known_column
+from tracescope.analysis.table import Column, Table, known_column
 from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import UNKNOWN, Trace

@@ -4,10 +4,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from tracescope.analysis.energy import energy_cells
+from tracescope.analysis.event_floors import floor_sums, streaming_ns
 from tracescope.analysis.exposed_time import idle_ns, step_rows
-from tracescope.analysis.floors import floor_sums, streaming_ns
-from tracescope.analysis.tables import Column, Table, known_column
+from tracescope.analysis.table import Column, Table, known_column
+from tracescope.analysis.work_energy import energy_cells
 from tracescope.analysis.work_sums import work_sums
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracescope.analysis.tables import Column, Table
+from tracescope.analysis.table import Column, Table
 from tracescope.core.columns import I64
-from tracescope.core.floors import F64
-from tracescope.core.sweep import NEVER, Sweep
+from tracescope.floor.pricing import F64
+from tracescope.floor.sweep import NEVER, Sweep
 
 
 @dataclass(frozen=True, eq=False, slots=True)

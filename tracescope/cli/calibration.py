@@ -7,12 +7,12 @@ from typing import Any
 import click
 import numpy as np
 
-from tracescope.analysis.tables import Column, Table
+from tracescope.analysis.table import Column, Table
 from tracescope.cli.output import emit_table
-from tracescope.core.dtypes import weight_dtype
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.moves import ops_total_s
+from tracescope.floor.dtypes import weight_dtype
+from tracescope.floor.pricing import ops_total_s
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.calibrated import host_ns
 from tracescope.synth.calibration import SMALL, Fit, calibration, measured, records

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from tracescope.analysis.collectives import collectives_table
+from tracescope.analysis.collective_waits import collectives_table
 from tracescope.analysis.events import events_table
 from tracescope.analysis.info import info_document
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.steps import steps_table
-from tracescope.analysis.tables import Table
+from tracescope.analysis.table import Table
 from tracescope.cli.sweep import write_csv
 from tracescope.cli.trace_file import file_command
 from tracescope.core.errors import TraceError, printable
@@ -29,7 +29,7 @@ TABLES = ("steps", "layers", "events", "collectives")
 @click.option("--table", type=click.Choice(TABLES), help="Which table; without it, steps as CSV, and all as JSON.")
 def export_command(opened: "Opened", *, output: Path, table: str | None) -> int:
     """Tables as CSV or JSON, or, for a name that ends with .trace.json, the trace for Perfetto and other viewers."""
-    from tracescope.io.export import write_chrome
+    from tracescope.io.chrome_export import write_chrome
 
     name = output.name.lower()
     if name.endswith(".trace.json"):

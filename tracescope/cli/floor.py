@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from tracescope.analysis.energy import energy_cell
-from tracescope.analysis.tables import Column, Table
+from tracescope.analysis.table import Column, Table
+from tracescope.analysis.work_energy import energy_cell
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor_page import floor_lines
 from tracescope.cli.options import (
@@ -20,15 +20,15 @@ from tracescope.cli.options import (
     workload_options,
 )
 from tracescope.cli.output import emit_json, emit_table
-from tracescope.core.arithmetic import OpWork, step_ops
-from tracescope.core.comparison import SCHEDULING
-from tracescope.core.dtypes import weight_dtype
 from tracescope.core.errors import printable
-from tracescope.core.floors import ops_floor_s
 from tracescope.core.model import ModelSpec
-from tracescope.core.moves import Deadline, deadline_check
-from tracescope.core.step_floor import StepFloor, step_floor
 from tracescope.core.units import ALL_ACCEPTED
+from tracescope.floor.deadline import Deadline, deadline_check
+from tracescope.floor.dtypes import weight_dtype
+from tracescope.floor.prefill import SCHEDULING
+from tracescope.floor.pricing import ops_floor_s
+from tracescope.floor.step_floor import StepFloor, step_floor
+from tracescope.floor.step_ops import OpWork, step_ops
 
 
 @click.command("floor")

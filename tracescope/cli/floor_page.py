@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from tracescope.core import units
-from tracescope.core.comparison import SCHEDULING
-from tracescope.core.dtypes import weight_dtype
 from tracescope.core.hardware import Basis
-from tracescope.core.kv_cache import attended_tokens, kv_bytes_per_token_per_layer, prefix_groups
-from tracescope.core.moves import Deadline
-from tracescope.core.step_floor import StepFloor
+from tracescope.floor.deadline import Deadline
+from tracescope.floor.dtypes import weight_dtype
+from tracescope.floor.kv_cache import attended_tokens, kv_bytes_per_token_per_layer, prefix_groups
+from tracescope.floor.prefill import SCHEDULING
+from tracescope.floor.step_floor import StepFloor
 
 _WIDTH = 17
 

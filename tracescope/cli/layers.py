@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracescope.analysis.layers import layers_table
-from tracescope.analysis.tables import Table
+from tracescope.analysis.table import Table
 from tracescope.cli.heading import heading
 from tracescope.cli.numbers import Whole, WholeRange
 from tracescope.cli.output import emit_json, emit_table

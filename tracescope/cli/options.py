@@ -8,11 +8,11 @@ import click
 
 from tracescope.cli.numbers import Share, WholeRange
 from tracescope.core import units
-from tracescope.core.dtypes import weight_dtype
 from tracescope.core.errors import printable
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.quantity import parse_size
+from tracescope.floor.dtypes import weight_dtype
 from tracescope.models import load_hardware, load_model, make_basis
 
 EXIT_ASSUMED: Final = 3

@@ -6,7 +6,7 @@ from typing import Any
 import click
 import msgspec
 
-from tracescope.analysis.tables import Cell, Table
+from tracescope.analysis.table import Cell, Table
 from tracescope.core import units
 from tracescope.core.errors import printable
 

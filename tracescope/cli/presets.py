@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from tracescope.analysis.tables import Column, Table
+from tracescope.analysis.table import Column, Table
 from tracescope.cli.calibration import calibration_document, fits_document, print_calibration, print_fits
 from tracescope.cli.output import emit_json, emit_table
 from tracescope.core import units
-from tracescope.core.arithmetic import kv_bytes_per_token, stored_bytes, weight_read_bytes
 from tracescope.core.hardware import EnergyModel, HardwareSpec
 from tracescope.core.model import ModelSpec
+from tracescope.floor.step_ops import kv_bytes_per_token, stored_bytes, weight_read_bytes
 from tracescope.models import ModelPreset, hardware_presets, model_presets
 
 

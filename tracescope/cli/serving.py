@@ -17,13 +17,13 @@ from tracescope.core import units
 from tracescope.core.errors import printable
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
 from tracescope.core.trace import Trace
 from tracescope.io.requests import read_requests
 from tracescope.synth.decode import synthesize
+from tracescope.synth.distributions import ARRIVALS, LENGTHS, draw_requests, parse_arrivals, parse_lengths
 from tracescope.synth.queueing import REQUESTS
 from tracescope.synth.serving import DETAILS, OPS, STEPS, Served, serve_requests
-from tracescope.synth.workload import ARRIVALS, LENGTHS, draw_requests, parse_arrivals, parse_lengths
 
 DEFAULT_STEPS: Final = 128
 DEFAULT_MAX_BATCH: Final = 256

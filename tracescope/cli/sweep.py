@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
-from tracescope.analysis.tables import Cell, Column, Table
+from tracescope.analysis.table import Cell, Column, Table
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor import floor_document
 from tracescope.cli.numbers import WholeRange
@@ -28,11 +28,11 @@ from tracescope.cli.output import emit_json, emit_table
 from tracescope.cli.own_input import refuse_to_overwrite
 from tracescope.core import units
 from tracescope.core.errors import TraceError, printable
-from tracescope.core.sweep import Sweep, sweep
+from tracescope.floor.sweep import Sweep, sweep
 from tracescope.io.atomic import write_atomically
+from tracescope.synth.distributions import parse_arrivals, parse_lengths
 from tracescope.synth.queueing import queue_wait
 from tracescope.synth.timing import IDEAL, PROFILES
-from tracescope.synth.workload import parse_arrivals, parse_lengths
 
 _SHOWN = 200
 _LONGEST_LIST = 4096

@@ -29,11 +29,11 @@ from tracescope.cli.serving import (
     serve,
 )
 from tracescope.core import units
-from tracescope.core.capacity import capacity
 from tracescope.core.errors import printable
 from tracescope.core.hardware import HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import Trace
+from tracescope.floor.capacity import capacity
 from tracescope.load import save_trace
 from tracescope.synth.timing import IDEAL, PROFILES
 

@@ -15,7 +15,7 @@ from tracescope.core.errors import TraceError
 @click.option("--ranks", is_flag=True, help="The files are ranks of one run: show them as one trace.")
 def window(files: tuple[Path, ...], fresh: bool, ranks: bool) -> int:
     """Open the window with FILES."""
-    from tracescope.ui.app import check_display, run_app
+    from tracescope.ui.startup import check_display, run_app
 
     try:
         check_display()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec
-from tracescope.models.families import ALIASES, FAMILIES, UNKNOWN_FAMILY, Family, Flag
+from tracescope.models.families import ALIASES, FAMILIES, UNKNOWN_FAMILY, Flag, ModelFamily
 from tracescope.models.limits import read_json_object, shown
 from tracescope.models.mixtures import prediction_layers, read_experts, read_latent
 from tracescope.models.quantization import Quantization, read_quantization
@@ -214,7 +214,7 @@ def _stored(base: str, quantization: Quantization) -> dict[str, Any]:
     }
 
 
-def _family(reader: _Reader) -> Family:
+def _family(reader: _Reader) -> ModelFamily:
     model_type = reader.config.get("model_type")
     if model_type is not None and not isinstance(model_type, str):
         raise TraceError(f"{reader.where}: model_type must be text, got {shown(model_type)}")
@@ -225,7 +225,7 @@ def _family(reader: _Reader) -> Family:
     return UNKNOWN_FAMILY
 
 
-def _kv_heads(reader: _Reader, family: Family, heads: int) -> int:
+def _kv_heads(reader: _Reader, family: ModelFamily, heads: int) -> int:
     multi_query = reader.truth("multi_query")
     attention = reader.config.get("attn_config")
     if isinstance(attention, dict):  # MPT keeps its attention settings one level down
@@ -251,7 +251,7 @@ def _divides(reader: _Reader, heads: int, kv_heads: int) -> int:
     return kv_heads
 
 
-def _head_dim(reader: _Reader, family: Family, hidden: int, heads: int) -> int:
+def _head_dim(reader: _Reader, family: ModelFamily, hidden: int, heads: int) -> int:
     head_dim = reader.whole("head_dim")
     if head_dim is not None:
         return head_dim
@@ -267,7 +267,7 @@ def _head_dim(reader: _Reader, family: Family, hidden: int, heads: int) -> int:
     return hidden // heads
 
 
-def _ffn(reader: _Reader, family: Family, hidden: int) -> int | None:
+def _ffn(reader: _Reader, family: ModelFamily, hidden: int) -> int | None:
     """The size of a plain MLP, None where neither the config nor the family says."""
     ffn = reader.whole("intermediate_size")
     if ffn is not None:
@@ -280,7 +280,7 @@ def _ffn(reader: _Reader, family: Family, hidden: int) -> int | None:
     return ratio * hidden
 
 
-def _tied(reader: _Reader, family: Family) -> bool:
+def _tied(reader: _Reader, family: ModelFamily) -> bool:
     tied = reader.truth("tie_word_embeddings")
     if tied is None:
         tied = family.tied
@@ -288,7 +288,7 @@ def _tied(reader: _Reader, family: Family) -> bool:
     return tied
 
 
-def _norms_per_layer(reader: _Reader, family: Family) -> int:
+def _norms_per_layer(reader: _Reader, family: ModelFamily) -> int:
     """Falcon's parallel layers share one norm unless the newer architecture gives each branch its own."""
     model_type = reader.config.get("model_type")
     if model_type in ("falcon", "RefinedWeb", "RefinedWebModel"):
@@ -303,7 +303,7 @@ def _norms_per_layer(reader: _Reader, family: Family) -> int:
     return family.norms_per_layer
 
 
-def _position_rows(reader: _Reader, family: Family) -> int:
+def _position_rows(reader: _Reader, family: ModelFamily) -> int:
     if not family.positions:
         return 0
     return reader.required("max_position_embeddings") + family.position_offset

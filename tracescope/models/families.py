@@ -8,7 +8,7 @@ Flag = bool | tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ModelFamily:
     """The structure behind one or several ``model_type`` values.
 
     ``mha``: there is no KV head count, every query head has its own; ``kv_default`` is the class default where the
@@ -46,12 +46,14 @@ class Family:
 
 _ATTENTION_BIAS: Final = ("attention_bias", False)
 
-_LLAMA = Family(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, mlp_bias=("mlp_bias", False))
-_QWEN2 = Family(qkv_bias=True, window_from_layer=True)
-_QWEN3 = Family(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, qk_norm=True, head_dim=128, window_from_layer=True)
-_MISTRAL = Family(windowed=True)
-_DEEPSEEK = Family(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS)
-_GEMMA2 = Family(
+_LLAMA = ModelFamily(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, mlp_bias=("mlp_bias", False))
+_QWEN2 = ModelFamily(qkv_bias=True, window_from_layer=True)
+_QWEN3 = ModelFamily(
+    qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, qk_norm=True, head_dim=128, window_from_layer=True
+)
+_MISTRAL = ModelFamily(windowed=True)
+_DEEPSEEK = ModelFamily(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS)
+_GEMMA2 = ModelFamily(
     qkv_bias=_ATTENTION_BIAS,
     o_bias=_ATTENTION_BIAS,
     tied=True,
@@ -60,7 +62,7 @@ _GEMMA2 = Family(
     window_pattern=2,
 )
 _GEMMA3 = replace(_GEMMA2, qk_norm=True, window_pattern=6)
-_GPT2 = Family(
+_GPT2 = ModelFamily(
     norm="layer",
     gated=False,
     qkv_bias=True,
@@ -71,9 +73,9 @@ _GPT2 = Family(
     ffn_ratio=4,
     positions="n_positions",
 )
-_BIASED_PLAIN = Family(norm="layer", gated=False, qkv_bias=True, o_bias=True, mlp_bias=True)
+_BIASED_PLAIN = ModelFamily(norm="layer", gated=False, qkv_bias=True, o_bias=True, mlp_bias=True)
 
-FAMILIES: Final[dict[str, Family]] = {
+FAMILIES: Final[dict[str, ModelFamily]] = {
     "llama": _LLAMA,
     "granite": _LLAMA,
     "mistral": _MISTRAL,
@@ -90,7 +92,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": replace(_DEEPSEEK, router_bias=True),
     "kimi_k2": replace(_DEEPSEEK, router_bias=True),
-    "gpt_oss": Family(
+    "gpt_oss": ModelFamily(
         qkv_bias=("attention_bias", True),
         o_bias=("attention_bias", True),
         head_dim=64,
@@ -99,14 +101,16 @@ FAMILIES: Final[dict[str, Family]] = {
         router_bias=True,
         expert_bias=True,
     ),
-    "glm4_moe": Family(qkv_bias=_ATTENTION_BIAS, qk_norm=False, router_bias=True),
+    "glm4_moe": ModelFamily(qkv_bias=_ATTENTION_BIAS, qk_norm=False, router_bias=True),
     "granitemoe": _LLAMA,
-    "phimoe": Family(norm="layer", qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, lm_head_bias=True, windowed=True),
+    "phimoe": ModelFamily(
+        norm="layer", qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, lm_head_bias=True, windowed=True
+    ),
     "olmoe": replace(_LLAMA, qk_norm_wide=True),
     "olmo2": replace(_LLAMA, qk_norm_wide=True),
     "olmo3": replace(_LLAMA, qk_norm_wide=True, window_pattern=4),
-    "glm4": Family(qkv_bias=_ATTENTION_BIAS, norms_per_layer=4),
-    "cohere2": Family(
+    "glm4": ModelFamily(qkv_bias=_ATTENTION_BIAS, norms_per_layer=4),
+    "cohere2": ModelFamily(
         norm="layer-no-bias",
         norms_per_layer=1,
         qkv_bias=_ATTENTION_BIAS,
@@ -114,23 +118,23 @@ FAMILIES: Final[dict[str, Family]] = {
         tied=True,
         window_pattern=4,
     ),
-    "minicpm": Family(),
-    "exaone": Family(),
-    "baichuan": Family(),
-    "internlm2": Family(qkv_bias=("bias", False), o_bias=("bias", False)),
-    "internlm": Family(qkv_bias=("bias", True), o_bias=("bias", True)),
+    "minicpm": ModelFamily(),
+    "exaone": ModelFamily(),
+    "baichuan": ModelFamily(),
+    "internlm2": ModelFamily(qkv_bias=("bias", False), o_bias=("bias", False)),
+    "internlm": ModelFamily(qkv_bias=("bias", True), o_bias=("bias", True)),
     "qwen2": _QWEN2,
     "qwen2_5_vl_text": _QWEN2,
     "qwen2_vl_text": _QWEN2,
     "qwen3": _QWEN3,
     "qwen3_vl_text": _QWEN3,
     "smollm3": _LLAMA,
-    "gemma": Family(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, tied=True, head_dim=256),
-    "stablelm": Family(norm="layer", qkv_bias=("use_qkv_bias", False)),
-    "cohere": Family(
+    "gemma": ModelFamily(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, tied=True, head_dim=256),
+    "stablelm": ModelFamily(norm="layer", qkv_bias=("use_qkv_bias", False)),
+    "cohere": ModelFamily(
         norm="layer-no-bias", norms_per_layer=1, qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, tied=True
     ),
-    "starcoder2": Family(
+    "starcoder2": ModelFamily(
         norm="layer",
         gated=False,
         qkv_bias=("use_bias", True),
@@ -139,12 +143,12 @@ FAMILIES: Final[dict[str, Family]] = {
         tied=True,
         windowed=True,
     ),
-    "nemotron": Family(
+    "nemotron": ModelFamily(
         norm="layer", gated=False, qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, mlp_bias=("mlp_bias", False)
     ),
     "gpt2": _GPT2,
     "gpt_bigcode": _GPT2,
-    "opt": Family(
+    "opt": ModelFamily(
         norm="layer",
         gated=False,
         qkv_bias=("enable_bias", True),
@@ -155,7 +159,7 @@ FAMILIES: Final[dict[str, Family]] = {
         positions="max_position_embeddings",
         position_offset=2,
     ),
-    "falcon": Family(
+    "falcon": ModelFamily(
         norm="layer",
         gated=False,
         qkv_bias=("bias", False),
@@ -165,8 +169,8 @@ FAMILIES: Final[dict[str, Family]] = {
         mha=True,
         ffn_ratio=4,
     ),
-    "mpt": Family(norm="layer-no-bias", gated=False, tied=True, mha=True, ffn_ratio=4),
-    "bloom": Family(
+    "mpt": ModelFamily(norm="layer-no-bias", gated=False, tied=True, mha=True, ffn_ratio=4),
+    "bloom": ModelFamily(
         norm="layer",
         gated=False,
         qkv_bias=True,
@@ -177,7 +181,7 @@ FAMILIES: Final[dict[str, Family]] = {
         ffn_ratio=4,
         embedding_norm=True,
     ),
-    "gpt_neox": Family(
+    "gpt_neox": ModelFamily(
         norm="layer",
         gated=False,
         qkv_bias=("attention_bias", True),
@@ -185,10 +189,10 @@ FAMILIES: Final[dict[str, Family]] = {
         mlp_bias=True,
         mha=True,
     ),
-    "gptj": Family(
+    "gptj": ModelFamily(
         norm="layer", norms_per_layer=1, gated=False, mlp_bias=True, mha=True, ffn_ratio=4, lm_head_bias=True
     ),
-    "phi": Family(
+    "phi": ModelFamily(
         norm="layer", norms_per_layer=1, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, lm_head_bias=True
     ),
 }

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tracescope.core.errors import TraceError
 from tracescope.core.model import Experts, Latent
-from tracescope.models.families import Family
+from tracescope.models.families import ModelFamily
 from tracescope.models.limits import shown
 
 EXPERT_COUNTS: Final = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
@@ -15,7 +15,9 @@ _LARGEST_SIZE: Final = 1 << 24
 _MOST_EXPERTS: Final = 1 << 16
 
 
-def read_experts(config: Mapping[str, Any], layers: int, ffn: int | None, family: Family, where: str) -> Experts | None:
+def read_experts(
+    config: Mapping[str, Any], layers: int, ffn: int | None, family: ModelFamily, where: str
+) -> Experts | None:
     """The experts that ``config`` describes, None where every layer has one plain MLP; ``ffn`` is its dense size.
 
     Raises TraceError naming the key that is missing, contradictory or impossible.

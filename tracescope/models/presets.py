@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tracescope.core.dtypes import LATENT_KV, kv_dtype, weight_dtype
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec
+from tracescope.floor.dtypes import LATENT_KV, kv_dtype, weight_dtype
 from tracescope.models.config import read_config, spec_from_config
 from tracescope.models.gguf import SUFFIX as GGUF
 from tracescope.models.gguf import read_gguf

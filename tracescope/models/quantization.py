@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
-from tracescope.core.modules import keeps_head
+from tracescope.floor.kept_modules import keeps_head
 from tracescope.models.limits import shown
 
 _SKIP_KEYS: Final = ("modules_to_not_convert", "ignored_layers", "ignore", "llm_int8_skip_modules", "exclude_modules")

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tracescope.core.dtypes import WEIGHT_DTYPES, weight_dtype
 from tracescope.core.errors import TraceError
 from tracescope.core.model import LayerBytes, ModelSpec, TensorBytes
-from tracescope.core.shapes import has_experts
+from tracescope.floor.dtypes import WEIGHT_DTYPES, weight_dtype
+from tracescope.floor.matrices import has_experts
 
 _SAID: Final = 5
 

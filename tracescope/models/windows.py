@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
-from tracescope.models.families import Family
+from tracescope.models.families import ModelFamily
 from tracescope.models.limits import shown
 
 _FULL: Final = frozenset({"full_attention", "attention", "global", "global_attention"})
@@ -14,7 +14,9 @@ _LARGEST: Final = 1 << 30
 Windows = tuple[int | None, ...]
 
 
-def read_windows(config: Mapping[str, Any], layers: int, family: Family, where: str) -> tuple[Windows, tuple[str, ...]]:
+def read_windows(
+    config: Mapping[str, Any], layers: int, family: ModelFamily, where: str
+) -> tuple[Windows, tuple[str, ...]]:
     """The window of each layer (empty: all see everything) and what was assumed.
 
     ``layer_types`` decides where it is there; else a pattern, the family's habit or one window for all. A type that is
@@ -80,7 +82,7 @@ def _by_type(config: Mapping[str, Any], types: Any, layers: int, where: str) -> 
     return _tidy(tuple(windows)), notes
 
 
-def _full_layers(config: Mapping[str, Any], layers: int, family: Family, where: str) -> list[bool]:
+def _full_layers(config: Mapping[str, Any], layers: int, family: ModelFamily, where: str) -> list[bool]:
     """For each layer whether it sees everything although a window is set."""
     pattern = config.get("sliding_window_pattern", family.window_pattern)
     if isinstance(pattern, str) and pattern and set(pattern) <= {"L", "G"}:  # one letter a layer: local, global

@@ -9,28 +9,28 @@ from tracescope.core.columns import I32
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
 from tracescope.core.units import duration
+from tracescope.recognise.op_events import OpEvents
 from tracescope.recognise.reading import Reading
-from tracescope.recognise.units import Units
 
 _LONGEST: Final = 8
 """Attention patterns repeat after two layers in most models and after six in those with few full layers."""
 
 
-def attention_alternates(raw: RawTrace, units: Units, reading: Reading, step: I32) -> tuple[Inference, ...]:
+def attention_alternates(raw: RawTrace, op_events: OpEvents, reading: Reading, step: I32) -> tuple[Inference, ...]:
     """Whether the attention kernels of a step's layers alternate, and how; nothing where they are all alike.
 
     Looks at the first step with enough layers. Windowed layers are those whose attention takes clearly less time.
     """
     main = np.flatnonzero((reading.op == Op.ATTENTION) & reading.main & (reading.layer >= 0) & (step >= 0))
-    if not units.on_device or not len(main):
+    if not op_events.on_device or not len(main):
         return ()
     first = main[step[main] == step[main[0]]]
     first = first[np.argsort(reading.layer[first], kind="stable")]
-    codes = raw.events.name[units.row[first]].tolist()
+    codes = raw.events.name[op_events.row[first]].tolist()
     period = next((p for p in range(2, _LONGEST + 1) if codes[p:] == codes[:-p]), 0)
     if len(codes) < 4 or len(set(codes)) < 2 or not period or len(codes) < 2 * period:
         return ()
-    took = raw.events.duration[units.row[first]]
+    took = raw.events.duration[op_events.row[first]]
     kinds = sorted(
         ((float(np.median(took[np.array(codes) == code])), code, codes.count(code)) for code in set(codes)),
     )

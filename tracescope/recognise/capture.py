@@ -14,10 +14,10 @@ from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
 from tracescope.recognise.kernel_rules import Family
 from tracescope.recognise.launches import Launches
-from tracescope.recognise.layers import module_layers
+from tracescope.recognise.layer_spans import module_layers
+from tracescope.recognise.op_events import LaunchedBy, OpEvents, carriers_on_device, innermost, launching_operators
 from tracescope.recognise.shapes import OpShape, ShapeKind
-from tracescope.recognise.tracks import Place, plan_tracks
-from tracescope.recognise.units import LaunchedBy, Units, carriers_on_device, innermost, launching_operators
+from tracescope.recognise.track_plan import TrackRole, plan_tracks
 
 PIECE_KERNELS: Final = 8
 """A launch with at least this many kernels may be a replay, or a piece of one."""
@@ -48,10 +48,11 @@ class Captured:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Units with what the capture adds; ``layer`` I16[units] is a hint, -1 for none; ``detail`` a text for each unit,
-    ``""`` for none."""
+    """Op events with what the capture adds; ``layer`` I16[n] is a hint, -1 for none; ``detail`` a text for each
+    op event, ``""`` for none.
+    """
 
-    units: Units
+    op_events: OpEvents
     layer: I16 | None
     detail: dict[int, str]
     inferred: tuple[Inference, ...]
@@ -62,17 +63,17 @@ def read_captures(raw: RawTrace) -> tuple[Captured, ...]:
     plan = plan_tracks(raw)
     e = raw.events
     is_launch = np.array([bool(LAUNCH.match(n)) for n in raw.names] or [False])
-    calls = np.flatnonzero(plan.at(Place.HOST) & is_launch[e.name])
+    calls = np.flatnonzero(plan.at(TrackRole.HOST) & is_launch[e.name])
     calls = calls[np.argsort(e.start[calls], kind="stable")]
     calls = calls[_while_capturing(raw, e.start[calls])]
     if not len(calls):
         return ()
     by = launching_operators(raw, plan, calls)
-    modules = innermost(raw, calls, _modules(raw, plan.at(Place.PYTHON)))
+    modules = innermost(raw, calls, _modules(raw, plan.at(TrackRole.PYTHON)))
     layer = module_layers(raw, plan, calls)
     layers = np.full(len(calls), -1, np.int16) if layer is None else layer
     found = []
-    for label, batch, low, high in _windows(raw, plan.at(Place.ANNOTATION, Place.HOST)):
+    for label, batch, low, high in _windows(raw, plan.at(TrackRole.ANNOTATION, TrackRole.HOST)):
         inside = np.flatnonzero((e.start[calls] >= low) & (e.start[calls] < high))
         if len(inside):
             found.append(
@@ -147,14 +148,14 @@ def _detail(raw: RawTrace, operator: int, module: int) -> str:
     return msgspec.json.encode(fields).decode()
 
 
-def join_captures(raw: RawTrace, units: Units, launches: Launches, captures: Sequence[Captured]) -> Joined:
+def join_captures(raw: RawTrace, op_events: OpEvents, launches: Launches, captures: Sequence[Captured]) -> Joined:
     """Give the kernels of each replay the operators of the capture that fits it; what fits none stays as it is.
 
     By position, where a capture has as many launches as the replay has kernels and their names agree; else matrix
     product by matrix product, where both have as many.
     """
-    joiner = _Joiner(raw, units, captures)
-    call = launches.call[units.row]
+    joiner = _Joiner(raw, op_events, captures)
+    call = launches.call[op_events.row]
     known = np.flatnonzero(call >= 0)
     calls, counts = np.unique(call[known], return_counts=True)
     for graph in calls[counts >= PIECE_KERNELS].tolist():
@@ -163,22 +164,22 @@ def join_captures(raw: RawTrace, units: Units, launches: Launches, captures: Seq
 
 
 class _Joiner:
-    """Fills shapes, families, layers and details of the units of one graph after the other."""
+    """Fills shapes, families, layers and details of the op events of one graph after the other."""
 
-    def __init__(self, raw: RawTrace, units: Units, captures: Sequence[Captured]) -> None:
+    def __init__(self, raw: RawTrace, op_events: OpEvents, captures: Sequence[Captured]) -> None:
         self.raw = raw
-        self.units = units
+        self.op_events = op_events
         self.captures = captures
-        self.family = units.family.copy()
-        self.shape: I32 = units.shape.copy()
-        self.shapes: list[OpShape] = list(units.shapes)
-        self.layer = np.full(len(units.row), -1, np.int16)
+        self.family = op_events.family.copy()
+        self.shape: I32 = op_events.shape.copy()
+        self.shapes: list[OpShape] = list(op_events.shapes)
+        self.layer = np.full(len(op_events.row), -1, np.int16)
         self.detail: dict[int, str] = {}
         self.notes: dict[str, list[int]] = {}
         self.misfits = 0
 
     def join(self, members: I64) -> None:
-        """Join the best capture onto the units ``members`` of one graph launch, in the order in which they ran."""
+        """Join the best capture onto the op events ``members`` of one graph launch, in the order in which they ran."""
         for capture in self.captures:
             if self._names_agree(capture, members):
                 return self._by_position(capture, members)
@@ -193,7 +194,7 @@ class _Joiner:
         if len(capture.kernel) != len(members):
             return False
         names = self.raw.telling_names
-        ran = [names[n] for n in self.raw.events.name[self.units.row[members]].tolist()]
+        ran = [names[n] for n in self.raw.events.name[self.op_events.row[members]].tolist()]
         pairs = [(a, b) for a, b in zip(capture.kernel, ran, strict=True) if a]
         same = sum(a == b for a, b in pairs)
         return same >= AGREE * len(pairs) if pairs else bool(len(_products(capture)) == len(self._gemms(members)))
@@ -228,7 +229,7 @@ class _Joiner:
         self.notes.setdefault(f"{capture.label}, joined {how}", []).append(int(is_gemm.sum()))
 
     def joined(self) -> Joined:
-        """The units with all that was joined, and what to say about it."""
+        """The op events with all that was joined, and what to say about it."""
         inferred = []
         for how, counts in self.notes.items():
             what = f"shapes of {counts[0]:,} matrix products in each of {len(counts):,} replays from {how}"
@@ -236,9 +237,9 @@ class _Joiner:
         if self.misfits or not self.notes:
             what = f"the capture fits none of {self.misfits:,} graph launches: other kernels, or another number of them"
             inferred.append(Inference(what, "graph capture does not fit", 0.9))
-        units = replace(self.units, family=self.family, shape=self.shape, shapes=tuple(self.shapes))
+        op_events = replace(self.op_events, family=self.family, shape=self.shape, shapes=tuple(self.shapes))
         hinted = self.layer if (self.layer >= 0).any() else None
-        return Joined(units, hinted, self.detail, tuple(inferred))
+        return Joined(op_events, hinted, self.detail, tuple(inferred))
 
 
 def _products(capture: Captured) -> I64:
@@ -256,8 +257,8 @@ def with_details(raw: RawTrace, joined: Joined) -> RawTrace:
     details = list(raw.details)
     column = raw.events.detail.copy()
     known: dict[tuple[int, str], int] = {}
-    for unit, text in joined.detail.items():
-        row = int(joined.units.row[unit])
+    for op_event, text in joined.detail.items():
+        row = int(joined.op_events.row[op_event])
         key = (int(column[row]), text)
         if key not in known:
             known[key] = len(details)

@@ -10,9 +10,9 @@ from tracescope.core.columns import I32, I64
 from tracescope.core.report import Inference
 from tracescope.recognise.kernel_rules import Family
 from tracescope.recognise.markers import Marker
+from tracescope.recognise.op_events import OpEvents
 from tracescope.recognise.shapes import ShapeKind
-from tracescope.recognise.units import Units
-from tracescope.recognise.work import StepFacts
+from tracescope.recognise.work import StepSetting
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,29 +26,29 @@ class Seen:
     selects: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-def look_at_steps(units: Units, step: I32, steps: int) -> Seen:
+def look_at_steps(op_events: OpEvents, step: I32, steps: int) -> Seen:
     """The first attention shape of each step, how many KV appends it has, and whether it selects tokens."""
-    shape = units.shape.copy()
-    # The operator that carries attention's shapes may lie inside its unit.
-    shape[units.member_of[units.member_shape >= 0]] = units.member_shape[units.member_shape >= 0]
-    is_attention = np.array([s.kind is ShapeKind.ATTENTION for s in units.shapes] + [False])[shape]
+    shape = op_events.shape.copy()
+    # The operator that carries attention's shapes may lie inside its op event.
+    shape[op_events.member_of[op_events.member_shape >= 0]] = op_events.member_shape[op_events.member_shape >= 0]
+    is_attention = np.array([s.kind is ShapeKind.ATTENTION for s in op_events.shapes] + [False])[shape]
     found = np.flatnonzero(is_attention & (step >= 0))
     which, first = np.unique(step[found], return_index=True)
     columns = []
     for name in ("batch", "queries", "keys"):
-        values = np.array([getattr(s, name) for s in units.shapes] + [-1], np.int64)
+        values = np.array([getattr(s, name) for s in op_events.shapes] + [-1], np.int64)
         column = np.full(steps, -1, np.int64)
         column[which] = values[shape[found[first]]]
         columns.append(column)
     inside = step >= 0
-    appends = np.bincount(step[inside & (units.family == Family.APPEND)], minlength=steps).astype(np.int64)
-    selects = np.bincount(step[inside & (units.family == Family.SAMPLE)], minlength=steps) > 0
+    appends = np.bincount(step[inside & (op_events.family == Family.APPEND)], minlength=steps).astype(np.int64)
+    selects = np.bincount(step[inside & (op_events.family == Family.SAMPLE)], minlength=steps) > 0
     return Seen(columns[0], columns[1], columns[2], appends, selects)
 
 
 def describe_steps(
     markers: Sequence[Marker], seen: Seen, context: int | None
-) -> tuple[list[StepFacts], list[Inference]]:
+) -> tuple[list[StepSetting], list[Inference]]:
     """Facts of every step and what was concluded. ``context``: tokens cached at the first decode step, by the user."""
     inferred: list[Inference] = []
     kinds = [_kind(marker, seen, i) for i, marker in enumerate(markers)]
@@ -62,7 +62,7 @@ def describe_steps(
     for i, marker in enumerate(markers):
         batch = marker.batch if marker.batch >= 0 else int(seen.batch[i])
         keys = int(seen.keys[i])
-        fact = StepFacts(kinds[i], batch, tokens=_tokens(kinds[i], marker, batch, int(seen.queries[i])))
+        fact = StepSetting(kinds[i], batch, tokens=_tokens(kinds[i], marker, batch, int(seen.queries[i])))
         said = marker.context_tokens
         decode = kinds[i] is StepKind.DECODE
         if said >= 0:
@@ -106,7 +106,7 @@ def _tokens(kind: StepKind, marker: Marker, batch: int, queries: int) -> int:
     return batch * queries if batch >= 0 and queries >= 0 else -1
 
 
-def _allocation_notes(facts: Sequence[StepFacts], seen: Seen) -> list[Inference]:
+def _allocation_notes(facts: Sequence[StepSetting], seen: Seen) -> list[Inference]:
     allocated = [i for i, f in enumerate(facts) if f.allocated]
     if not allocated:
         return []

@@ -66,7 +66,10 @@ KERNEL_RULES: tuple[Rule, ...] = (
     Rule(Family.WAIT, r"^event_(wait|record)|semaphore_wait|streamwaitvalue"),
     # Communication, also where it is fused with a norm or a GEMM.
     Rule(Family.COMMUNICATION, r"nccl|rccl|hccl|cross_device_(reduce|all_gather)|all_?reduce|all_?gather"),
-    Rule(Family.COMMUNICATION, r"reduce_?scatter|all_?to_?all|all2all|multimem|lamport|mnnvl|nvshmem|moea2a|deep_ep"),
+    Rule(
+        Family.COMMUNICATION,
+        r"reduce_?scatter|all_?to_?all|all2all|multimem|lamport|mnnvl|nvshmem|moea2a|deep_ep",
+    ),
     Rule(Family.COMMUNICATION, r"quick_?reduce|userbuffers"),
     # KV append before attention and rope: the fused ones carry those words too.
     Rule(Family.APPEND, r"indexer_k_quant_and_cache|reshape_and_cache|concat_and_cache|appendpagedkv"),
@@ -76,7 +79,8 @@ KERNEL_RULES: tuple[Rule, ...] = (
     # Routing before attention: `combined_routing` would else be an attention combine.
     Rule(Family.ROUTING, r"moe_align|topk_?gating|grouped_topk|routing|_topk_forward|bitmatrix|expert_offsets"),
     Rule(
-        Family.ROUTING, r"moe_?sum|moesoftmax|finalize_?(matmul|moe)|moe_?finalize|topk_?softmax|count_and_sort_expert"
+        Family.ROUTING,
+        r"moe_?sum|moesoftmax|finalize_?(matmul|moe)|moe_?finalize|topk_?softmax|count_and_sort_expert",
     ),
     Rule(Family.ROUTING, r"expert(prefix|maps|firsttoken)|expandinputrows|moe_?(un)?permute|moe::dev"),
     # Attention before GEMM: `cutlass::device_kernel<flash::…>` is attention.
@@ -88,7 +92,8 @@ KERNEL_RULES: tuple[Rule, ...] = (
     Rule(Family.ATTENTION, r"singledecode|batchmla|unified_attention|flash_mla|_mla_|mla_decode|sparse_attn"),
     Rule(Family.ATTENTION, r"_fwd_(grouped_)?kernel_stage1|xqa|attn_(ext|vec|tile)|attention_kernel"),
     Rule(
-        Family.ATTENTION, r"_attn_fwd|attn_fwd|flex_attention|sdpa\w*fprop|mla_(a\d|dec|fwd|pfl)|(?<![a-z])pa_(bf|fp)\d"
+        Family.ATTENTION,
+        r"_attn_fwd|attn_fwd|flex_attention|sdpa\w*fprop|mla_(a\d|dec|fwd|pfl)|(?<![a-z])pa_(bf|fp)\d",
     ),
     Rule(Family.ATTENTION_PART, r"combine"),
     # Expert GEMMs before activation and GEMM: `_matmul_ogs_…_swiglu` is one kernel of the experts.
@@ -99,7 +104,8 @@ KERNEL_RULES: tuple[Rule, ...] = (
     Rule(Family.NORM, r"rowwisemoments|fusedparamscuda|internalgradients|gradgammabeta|gammabetabackward"),
     Rule(Family.ACT, r"act_and_mul|silu|gelu|swiglu|relu_?sq|sigmoid_mul"),
     Rule(
-        Family.SAMPLE, r"(?<!up)(?<!down)sampl(e|ing)|top_?k_?top_?p|(?-i:TopP|MinP)|arg_?max|multinomial|onlinesoftmax"
+        Family.SAMPLE,
+        r"(?<!up)(?<!down)sampl(e|ing)|top_?k_?top_?p|(?-i:TopP|MinP)|arg_?max|multinomial|onlinesoftmax",
     ),
     Rule(Family.SAMPLE, r"penalt|radixtopk|rejection|gumbel"),
     Rule(Family.RANKING, r"radixsort|soft_?max|gathertopk|bitonicsort|sort_?by_?key|argsort"),
@@ -107,7 +113,10 @@ KERNEL_RULES: tuple[Rule, ...] = (
     # What a compiler joined to a GEMM or a convolution and is none, and what prepares one.
     Rule(Family.ELEMENTWISE, r"triton_poi_"),
     Rule(Family.BOOKKEEPING, r"compute\w*offsetskernel|generatewinogradtiles"),
-    Rule(Family.GEMM_PART, r"split_?k_?reduce|reduce_?split_?k|gemmk1_kernel_reduce|cijk_\w*postgsu|_reduction_splitk"),
+    Rule(
+        Family.GEMM_PART,
+        r"split_?k_?reduce|reduce_?split_?k|gemmk1_kernel_reduce|cijk_\w*postgsu|_reduction_splitk",
+    ),
     Rule(Family.GEMM_PART, r"winograd(forward|wgrad|dgrad)?(data|filter|output|delta)|reduce_wgrad|im2col|col2im"),
     Rule(Family.GEMM, r"gemm|gemv|nvjet|cijk_|xmma|cutlass|marlin|machete|wvsplitk|mul_mat|matmul|splitk|cublas"),
     Rule(Family.GEMM, r"triton_(tem_fused_\w*)?(add|b)?mm"),
@@ -119,12 +128,19 @@ KERNEL_RULES: tuple[Rule, ...] = (
         r"elementwise|triton_(poi|per|red|tem)|catarray|reduce_kernel|multi_tensor_apply|fillfunctor",
     ),
     Rule(
-        Family.ELEMENTWISE, r"rocprim|cub::|devicescan|devicereduce|index(ing)?_|gather|scatter|copy_kernel|transpose"
+        Family.ELEMENTWISE,
+        r"rocprim|cub::|devicescan|devicereduce|index(ing)?_|gather|scatter|copy_kernel|transpose",
     ),
     Rule(Family.ELEMENTWISE, r"pool(ing)?_?(forward|backward|fwd|bwd|2d|3d)|upsample|dropout|nllcriterion|nll_loss"),
-    Rule(Family.ELEMENTWISE, r"nchwtonhwc|nhwctonchw|scalepackedtensor|op_?tensor|subtensorop|tensorop|cross_entropy"),
+    Rule(
+        Family.ELEMENTWISE,
+        r"nchwtonhwc|nhwctonchw|scalepackedtensor|op_?tensor|subtensorop|tensorop|cross_entropy",
+    ),
     Rule(Family.ELEMENTWISE, r"k_bin_bcast|unary_(op|gated)|cpy_|concat_f|scale_f32|convert_unary|sum_rows|add_id"),
-    Rule(Family.ELEMENTWISE, r"causal_conv1d|selective_scan|chunk_scan|state_passing|gated_delta|adamw?_|fused_adam"),
+    Rule(
+        Family.ELEMENTWISE,
+        r"causal_conv1d|selective_scan|chunk_scan|state_passing|gated_delta|adamw?_|fused_adam",
+    ),
     # An accelerator that names the kind of work and not the kernel.
     Rule(Family.ELEMENTWISE, r"^(pe_exe|merge|remote)$"),
 )
@@ -133,7 +149,10 @@ KERNEL_RULES: tuple[Rule, ...] = (
 OPERATOR_RULES: tuple[Rule, ...] = (
     Rule(Family.COMMUNICATION, r"c10d::|nccl|all_?reduce|all_?gather|reduce_?scatter"),
     Rule(Family.APPEND, r"^aten::(index_copy_?|_?index_put(_impl)?_)$|reshape_and_cache|kv_cache"),
-    Rule(Family.ATTENTION, r"scaled_dot_product|flash_attention|efficient_attention|paged_attention|unified_attention"),
+    Rule(
+        Family.ATTENTION,
+        r"scaled_dot_product|flash_attention|efficient_attention|paged_attention|unified_attention",
+    ),
     Rule(Family.EMBED, r"^aten::embedding(_bag)?$"),
     Rule(Family.NORM, r"(rms|layer)_?norm"),
     Rule(Family.ACT, r"^aten::(silu|gelu|relu|glu)_?$"),
@@ -199,12 +218,28 @@ CATEGORY_OF_FAMILY: dict[Family, Category] = {
 }
 
 
-PARTS = frozenset({Family.ATTENTION_PART, Family.GEMM_PART, Family.NORM_PART, Family.NORM_OPENING, Family.ROUTING})
+PARTS = frozenset(
+    {
+        Family.ATTENTION_PART,
+        Family.GEMM_PART,
+        Family.NORM_PART,
+        Family.NORM_OPENING,
+        Family.ROUTING,
+    }
+)
 """Families that carry no bytes of their op unless shapes say so."""
 
 
 MODEL_PARTS = frozenset(
-    {Family.APPEND, Family.ATTENTION, Family.EXPERTS, Family.ROPE, Family.NORM, Family.GEMM, Family.EMBED}
+    {
+        Family.APPEND,
+        Family.ATTENTION,
+        Family.EXPERTS,
+        Family.ROPE,
+        Family.NORM,
+        Family.GEMM,
+        Family.EMBED,
+    }
 )
 """Families that only a running forward pass has: from the first of them on, the step has begun."""
 

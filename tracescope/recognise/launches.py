@@ -6,7 +6,7 @@ import numpy as np
 
 from tracescope.core.columns import I64, Bool
 from tracescope.core.raw import RawTrace
-from tracescope.recognise.tracks import Place, TrackPlan, merged_rank
+from tracescope.recognise.track_plan import TrackPlan, TrackRole, merged_rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,8 @@ def find_launches(raw: RawTrace, plan: TrackPlan) -> Launches:
     """Join device events to host calls by correlation; of several calls with one correlation the earliest launched."""
     events = raw.events
     call = np.full(len(events), -1, np.int64)
-    hosts = np.flatnonzero((events.correlation >= 0) & plan.at(Place.HOST))
-    devices = np.flatnonzero((events.correlation >= 0) & plan.at(Place.DEVICE))
+    hosts = np.flatnonzero((events.correlation >= 0) & plan.at(TrackRole.HOST))
+    devices = np.flatnonzero((events.correlation >= 0) & plan.at(TrackRole.DEVICE))
     if len(hosts) and len(devices):
         key = _launch_keys(raw, hosts, devices)
         hosts = hosts[np.lexsort((events.start[hosts], key[hosts]))]

@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass
 
-from tracescope.core.arithmetic import (
+from tracescope.core.category import Op
+from tracescope.core.model import ModelSpec, Workload
+from tracescope.core.trace import UNKNOWN
+from tracescope.floor.kv_cache import attended_tokens
+from tracescope.floor.layer_weights import expert_reads
+from tracescope.floor.step_ops import (
     OpWork,
     closing_ops,
     kv_bytes_per_token_per_layer,
@@ -10,11 +15,6 @@ from tracescope.core.arithmetic import (
     layer_ops,
     opening_ops,
 )
-from tracescope.core.category import Op
-from tracescope.core.kv_cache import attended_tokens
-from tracescope.core.layer_weights import expert_reads
-from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.trace import UNKNOWN
 from tracescope.recognise.ops import Section
 
 ONE = Workload(batch=1, context=0)
@@ -30,7 +30,7 @@ _PARTS: dict[Op, tuple[Op, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OpPlace:
     """Where an op stands: its layer (-1 outside the layers), what it is, and the how-manieth of its kind there."""
 
     layer: int
@@ -46,9 +46,9 @@ class ModelWork:
         self.model = model
         self.token_bytes = kv_bytes_per_token_per_layer(model)
         self.layers_differ = bool(model.unconverted or model.windows or model.experts or model.tensors)
-        self._by_place: dict[Place, OpWork] = {}
+        self._by_place: dict[OpPlace, OpWork] = {}
         for op in (*opening_ops(model, ONE), *closing_ops(model, ONE)):
-            self._by_place[Place(-1, op.op, Section.OUTSIDE, 0)] = op
+            self._by_place[OpPlace(-1, op.op, Section.OUTSIDE, 0)] = op
         for layer in range(model.layers if self.layers_differ else min(model.layers, 1)):
             self._add_layer(layer)
 
@@ -58,21 +58,21 @@ class ModelWork:
         for op in layer_ops(self.model, ONE, layer):
             key = (op.op, section)
             where = section if op.op is Op.NORM else Section.OUTSIDE
-            self._by_place[Place(layer, op.op, where, seen.get(key, 0))] = op
+            self._by_place[OpPlace(layer, op.op, where, seen.get(key, 0))] = op
             seen[key] = seen.get(key, 0) + 1
             if op.op is Op.QKV:
                 section = Section.BEFORE_ATTENTION
             elif op.op is Op.ATTENTION:
                 section = Section.AFTER_ATTENTION
 
-    def at(self, place: Place) -> OpWork | None:
+    def at(self, place: OpPlace) -> OpWork | None:
         """The work of the op at ``place``; None where the model has none there."""
         if place.layer >= self.model.layers:
             return None
         layer = place.layer if self.layers_differ else min(place.layer, 0)
         section = place.section if place.op is Op.NORM and layer >= 0 else Section.OUTSIDE
         whole, module = _PARTS.get(place.op, (place.op, ""))
-        found = self._by_place.get(Place(layer, whole, section, place.ordinal))
+        found = self._by_place.get(OpPlace(layer, whole, section, place.ordinal))
         return self._part(found, module) if found is not None and module else found
 
     def experts_read(self, layer: int, tokens: int) -> int:

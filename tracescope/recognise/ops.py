@@ -8,7 +8,7 @@ import numpy as np
 from tracescope.core.category import Category, Op
 from tracescope.core.columns import I16, U8, U16, Bool
 from tracescope.recognise.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
-from tracescope.recognise.layers import Span, find_layers
+from tracescope.recognise.layer_spans import Span, find_layers
 from tracescope.recognise.repeats import period_layers
 
 
@@ -23,10 +23,10 @@ class Section(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The reading of one sequence of families; arrays of one entry a unit.
+    """The reading of one sequence of families; arrays of one entry an op event.
 
-    ``main``: this unit carries the bytes of its op; companions (reduce, combine, second norms of qk-norm) carry 0.
-    ``ordinal`` counts the main units of one op and section within a layer. ``layers``: how many were found.
+    ``main``: this op event carries the bytes of its op; companions (reduce, combine, second norms of qk-norm) carry 0.
+    ``ordinal`` counts the main op events of one op and section within a layer. ``layers``: how many were found.
     """
 
     layer: I16
@@ -41,7 +41,7 @@ class Pattern:
 
 
 def read_pattern(family: U8, hint: I16 | None = None, *, repeats: bool = False) -> Pattern:
-    """Layers and op names of one step from the families of its units in order; ``hint`` gives known layers.
+    """Layers and op names of one step from the families of its op events in order; ``hint`` gives known layers.
 
     ``repeats``: where nothing else tells layers, look for a stretch that repeats.
     """
@@ -71,7 +71,7 @@ def read_pattern(family: U8, hint: I16 | None = None, *, repeats: bool = False) 
 
 
 def _hinted(sequence: list[int], hint: I16) -> list[Span]:
-    """Spans from layers that are known, each unit carrying its own."""
+    """Spans from layers that are known, each op event carrying its own."""
     spans = []
     for layer in [n for n in np.unique(hint).tolist() if n >= 0]:
         inside = np.flatnonzero(hint == layer)
@@ -96,7 +96,7 @@ class _Reader:
         self.main = [f not in PARTS for f in given]
 
     def read_layer(self, span: Span) -> None:
-        """Name the units of one layer."""
+        """Name the op events of one layer."""
         inside = range(span.low, span.high)
         gemms = [i for i in inside if self.sequence[i] == Family.GEMM]
         before = [i for i in gemms if i < span.mix_low]
@@ -127,8 +127,8 @@ class _Reader:
         names = {1: (Op.DOWN,), 2: (Op.GATE_UP, Op.DOWN), 3: (Op.GATE, Op.UP, Op.DOWN)}
         self._name(gemms, names.get(len(gemms), (Op.OTHER,) * len(gemms)))
 
-    def _name(self, units: list[int], names: tuple[Op, ...]) -> None:
-        for i, name in zip(units, names, strict=True):
+    def _name(self, op_events: list[int], names: tuple[Op, ...]) -> None:
+        for i, name in zip(op_events, names, strict=True):
             self.op[i] = name
 
     def _parts(self, inside: range) -> None:

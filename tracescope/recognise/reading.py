@@ -1,4 +1,4 @@
-"""Reads the units of every step: layers, ops, categories. Steps that look alike are read once."""
+"""Reads the op events of every step: layers, ops, categories. Steps that look alike are read once."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ import numpy as np
 from tracescope.core.columns import I16, I32, I64, U8, U16, Bool
 from tracescope.core.report import Inference
 from tracescope.recognise.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
+from tracescope.recognise.op_events import OpEvents
 from tracescope.recognise.ops import Pattern, read_pattern
-from tracescope.recognise.units import Units
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Place and op of each unit, as in ops.Pattern; ``layers`` int64[steps]: how many layers each step has."""
+    """Place and op of each op event, as in ops.Pattern; ``layers`` int64[steps]: how many layers each step has."""
 
     layer: I16
     op: U16
@@ -26,20 +26,20 @@ class Reading:
     inferred: tuple[Inference, ...]
 
 
-def read_units(
-    units: Units, step: I32, steps: int, hint: I16 | None, *, generates: Bool | None = None, hinted_by: str = ""
+def read_op_events(
+    op_events: OpEvents, step: I32, steps: int, hint: I16 | None, *, generates: Bool | None = None, hinted_by: str = ""
 ) -> Reading:
-    """The reading of all units. ``hint`` gives the layer of each unit where ``hinted_by`` (module calls) tells it.
+    """The reading of all op events. ``hint`` gives the layer of each where ``hinted_by`` (module calls) tells it.
 
     ``generates``: the steps known to run a whole model, bool[steps]; in them layers may be found by repetition alone.
     """
-    n = len(units.row)
+    n = len(op_events.row)
     op_of = np.array([OP_OF_FAMILY[f] for f in Family], np.uint16)
     category_of = np.array([CATEGORY_OF_FAMILY[f] for f in Family], np.uint8)
     layer = np.full(n, -1, np.int16)
-    op, category = op_of[units.family], category_of[units.family]
+    op, category = op_of[op_events.family], category_of[op_events.family]
     section, ordinal = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-    main = ~np.isin(units.family, list(PARTS))
+    main = ~np.isin(op_events.family, list(PARTS))
     layers = np.zeros(steps, np.int64)
     order = np.argsort(step, kind="stable")
     bounds = np.searchsorted(step[order], np.arange(steps + 1))
@@ -47,7 +47,7 @@ def read_units(
     by_period = 0
     for k in range(steps):
         mine = order[bounds[k] : bounds[k + 1]]
-        family = units.family[mine]
+        family = op_events.family[mine]
         own_hint = hint[mine] if hint is not None and (hint[mine] >= 0).any() else None
         repeats = generates is not None and bool(generates[k])
         key = (family.tobytes(), own_hint.tobytes() if own_hint is not None else b"", repeats)
@@ -58,7 +58,7 @@ def read_units(
         layer[mine], op[mine], category[mine] = pattern.layer, pattern.op, pattern.category
         section[mine], ordinal[mine], main[mine] = pattern.section, pattern.ordinal, pattern.main
         layers[k] = pattern.layers
-    notes = _notes(layers, units, (hinted_by or "module calls") if hint is not None else "", by_period)
+    notes = _notes(layers, op_events, (hinted_by or "module calls") if hint is not None else "", by_period)
     return Reading(layer, op, category, section, ordinal, main, layers, notes)
 
 
@@ -67,7 +67,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def _notes(layers: I64, units: Units, hinted_by: str, by_period: int) -> tuple[Inference, ...]:
+def _notes(layers: I64, op_events: OpEvents, hinted_by: str, by_period: int) -> tuple[Inference, ...]:
     counts = Counter(layers[layers > 0].tolist())
     if not counts:
         return ()
@@ -76,7 +76,7 @@ def _notes(layers: I64, units: Units, hinted_by: str, by_period: int) -> tuple[I
         rule, confidence = f"layers by {hinted_by}", 0.99
     elif by_period == sum(counts.values()):
         return (Inference(text, "layers by period", 0.5),)
-    elif (units.family == Family.APPEND).any():
+    elif (op_events.family == Family.APPEND).any():
         rule, confidence = "layers by KV append", 0.95
     else:
         rule, confidence = "layers by attention", 0.85

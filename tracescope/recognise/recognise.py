@@ -16,30 +16,37 @@ from tracescope.core.report import ImportReport, Inference
 from tracescope.core.trace import Dependencies, Device, EventTable, StepTable, Trace, TraceMeta
 from tracescope.recognise.alternation import attention_alternates
 from tracescope.recognise.capture import join_captures, read_captures, with_details
-from tracescope.recognise.counters import counter_tracks
+from tracescope.recognise.counter_tracks import counter_tracks
 from tracescope.recognise.dependencies import find_dependencies
 from tracescope.recognise.facts import Seen, describe_steps, look_at_steps
 from tracescope.recognise.fused import dominant_categories
+from tracescope.recognise.host_spans import (
+    GRAPH_KERNELS,
+    HostSpan,
+    HostSpans,
+    find_host_spans,
+    sample_scopes,
+    steps_of_op_events,
+)
 from tracescope.recognise.kernel_rules import MODEL_PARTS, Family, Rule
 from tracescope.recognise.launches import Launches, enclosing, find_launches
-from tracescope.recognise.layers import module_layers, nvtx_layers
+from tracescope.recognise.layer_spans import module_layers, nvtx_layers
 from tracescope.recognise.model_work import ModelWork
-from tracescope.recognise.reading import Reading, plural, read_units
+from tracescope.recognise.op_events import OpEvents, device_op_events, operator_op_events, unclassified_ns
+from tracescope.recognise.reading import Reading, plural, read_op_events
 from tracescope.recognise.shapes import ShapeKind
-from tracescope.recognise.steps import find_warm_up, step_extents
-from tracescope.recognise.tracks import Place, TrackPlan, plan_tracks
-from tracescope.recognise.units import Units, device_units, operator_units, unclassified_ns
+from tracescope.recognise.step_extents import find_warm_up, step_extents
+from tracescope.recognise.track_plan import TrackPlan, TrackRole, plan_tracks
 from tracescope.recognise.user_rules import count_of
-from tracescope.recognise.windows import GRAPH_KERNELS, Window, Windows, find_windows, sample_scopes, steps_of_units
-from tracescope.recognise.work import Claims, Counted, StepFacts, count_work
+from tracescope.recognise.work import Claims, Counted, StepSetting, count_work
 
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """The steps that have device events, in time order: their windows, extents (ns as the file counts) and units."""
+    """The steps that have device events, in time order: their spans, extents (ns as the file counts) and op_events."""
 
-    windows: tuple[Window, ...]
-    of_unit: I32
+    spans: tuple[HostSpan, ...]
+    of_op_event: I32
     start: I64
     end: I64
     wait: I64
@@ -64,44 +71,46 @@ def recognise(
     """
     plan = plan_tracks(raw)
     launches = find_launches(raw, plan)
-    has_device = bool((plan.place == Place.DEVICE).any())
-    units = device_units(raw, plan, launches, rules) if has_device else operator_units(raw, plan, rules)
-    notes = list(count_of(rules, raw, units.row))
+    has_device = bool((plan.place == TrackRole.DEVICE).any())
+    op_events = device_op_events(raw, plan, launches, rules) if has_device else operator_op_events(raw, plan, rules)
+    notes = list(count_of(rules, raw, op_events.row))
     hint: I16 | None = None
     if capture is not None:
-        joined = join_captures(raw, units, launches, read_captures(capture))
-        raw, units, hint = with_details(raw, joined), joined.units, joined.layer
+        joined = join_captures(raw, op_events, launches, read_captures(capture))
+        raw, op_events, hint = with_details(raw, joined), joined.op_events, joined.layer
         notes += joined.inferred
-    host_row = np.where(launches.call[units.row] >= 0, launches.call[units.row], units.row)
-    _mark_token_selection(raw, plan, units, host_row)
-    found = find_windows(raw, plan, launches, units)
-    steps = _place_steps(raw, units, found, steps_of_units(raw, launches, units, found))
-    seen = look_at_steps(units, steps.of_unit, len(steps.windows))
-    facts, said = describe_steps([w.marker for w in steps.windows], seen, context)
+    host_row = np.where(launches.call[op_events.row] >= 0, launches.call[op_events.row], op_events.row)
+    _mark_token_selection(raw, plan, op_events, host_row)
+    found = find_host_spans(raw, plan, launches, op_events)
+    steps = _place_steps(raw, op_events, found, steps_of_op_events(raw, launches, op_events, found))
+    seen = look_at_steps(op_events, steps.of_op_event, len(steps.spans))
+    facts, said = describe_steps([w.marker for w in steps.spans], seen, context)
     hinted_by = "module calls of the capture" if hint is not None else "module calls"
     if hint is None:
         hint = module_layers(raw, plan, host_row)
     if hint is None:
         hint, hinted_by = nvtx_layers(raw, plan, host_row), "markers of modules"
     generates = np.array([f.kind is not StepKind.OTHER for f in facts], bool)
-    reading = read_units(units, steps.of_unit, len(steps.windows), hint, generates=generates, hinted_by=hinted_by)
-    counted = count_work(
-        _claims(units, reading, steps.of_unit), units.shapes, facts, ModelWork(model) if model else None
+    reading = read_op_events(
+        op_events, steps.of_op_event, len(steps.spans), hint, generates=generates, hinted_by=hinted_by
     )
-    own = np.arange(len(units.row))
+    counted = count_work(
+        _claims(op_events, reading, steps.of_op_event), op_events.shapes, facts, ModelWork(model) if model else None
+    )
+    own = np.arange(len(op_events.row))
     reading = replace(
         reading,
-        category=dominant_categories(reading.category, units.roles, counted.work[own], counted.table, basis),
+        category=dominant_categories(reading.category, op_events.roles, counted.work[own], counted.table, basis),
     )
     base = int(raw.events.start.min()) if len(raw.events) else 0
     table = _step_table(steps, facts, seen, base)
     inferred = [*notes, *found.inferred, *steps.inferred, *said, *reading.inferred]
-    inferred += attention_alternates(raw, units, reading, steps.of_unit)
-    inferred += [*_graph_notes(raw, launches, units, steps), *_model_notes(model, reading, units, steps)]
+    inferred += attention_alternates(raw, op_events, reading, steps.of_op_event)
+    inferred += [*_graph_notes(raw, launches, op_events, steps), *_model_notes(model, reading, op_events, steps)]
     laid = lay_out(plan.track, raw.events.start, raw.events.duration, plan.tracks)
     events = _event_table(
         raw,
-        units=units,
+        op_events=op_events,
         reading=reading,
         steps=steps,
         counted=counted,
@@ -118,14 +127,14 @@ def recognise(
         truncated_at_byte=raw.truncated_at_byte,
         inferred=tuple(inferred),
         unclassified_ns=unclassified_ns(
-            raw, units, np.ones(len(units.row), bool) if has_device else steps.of_unit >= 0
+            raw, op_events, np.ones(len(op_events.row), bool) if has_device else steps.of_op_event >= 0
         ),
     )
     tracks, samples = counter_tracks(raw, plan.tracks, base)
     # From here on the columns of a long recording that no one needs any more make room for the edges.
     call, order, work = launches.call, laid.order, counted.table
     lanes = laid.lanes
-    del plan, launches, units, host_row, found, steps, seen, hint, reading, counted, laid
+    del plan, launches, op_events, host_row, found, steps, seen, hint, reading, counted, laid
     return Trace(
         meta=_meta(raw, report, model=model, hardware=hardware, basis=basis, base=base, steps=table),
         tracks=tracks,
@@ -140,30 +149,30 @@ def recognise(
     )
 
 
-def _mark_token_selection(raw: RawTrace, plan: TrackPlan, units: Units, host_row: I64) -> None:
+def _mark_token_selection(raw: RawTrace, plan: TrackPlan, op_events: OpEvents, host_row: I64) -> None:
     """Whatever ran or was launched inside a ``sample`` annotation selects tokens; copies stay copies."""
     scopes = sample_scopes(raw, plan)
     if len(scopes):
         inside = enclosing(raw, host_row, scopes) >= 0
-        units.family[inside & (units.family != Family.COPY)] = Family.SAMPLE
+        op_events.family[inside & (op_events.family != Family.COPY)] = Family.SAMPLE
 
 
-def _place_steps(raw: RawTrace, units: Units, found: Windows, of_unit: I32) -> _Steps:
+def _place_steps(raw: RawTrace, op_events: OpEvents, found: HostSpans, of_op_event: I32) -> _Steps:
     e = raw.events
-    start = e.start[units.row]
-    works = np.isin(units.family, list(MODEL_PARTS))
-    extents = step_extents(of_unit, start, start + e.duration[units.row], works, len(found.windows))
-    used = np.flatnonzero(np.bincount(of_unit[of_unit >= 0], minlength=len(found.windows)) > 0)
+    start = e.start[op_events.row]
+    works = np.isin(op_events.family, list(MODEL_PARTS))
+    extents = step_extents(of_op_event, start, start + e.duration[op_events.row], works, len(found.spans))
+    used = np.flatnonzero(np.bincount(of_op_event[of_op_event >= 0], minlength=len(found.spans)) > 0)
     used = used[np.argsort(extents.start[used], kind="stable")]
-    position = np.full(len(found.windows) + 1, -1, np.int32)
+    position = np.full(len(found.spans) + 1, -1, np.int32)
     position[used] = np.arange(len(used))
-    empty = len(found.windows) - len(used)
+    empty = len(found.spans) - len(used)
     notes = [
         Inference(f"{plural(empty, 'step marker')} launched nothing and counts as no step", "steps by launch", 0.9)
     ]
     return _Steps(
-        tuple(found.windows[i] for i in used.tolist()),
-        position[of_unit],
+        tuple(found.spans[i] for i in used.tolist()),
+        position[of_op_event],
         extents.start[used],
         extents.end[used],
         extents.wait[used],
@@ -171,36 +180,36 @@ def _place_steps(raw: RawTrace, units: Units, found: Windows, of_unit: I32) -> _
     )
 
 
-def _claims(units: Units, reading: Reading, step: I32) -> Claims:
-    """Claims of all units, then of their members; a unit whose member carries its bytes carries none itself."""
-    of = units.member_of
-    delegated = np.zeros(len(units.row), bool)
-    delegated[of[units.member_shape >= 0]] = True
+def _claims(op_events: OpEvents, reading: Reading, step: I32) -> Claims:
+    """Claims of all op events, then of their members; one whose member carries its bytes carries none itself."""
+    of = op_events.member_of
+    delegated = np.zeros(len(op_events.row), bool)
+    delegated[of[op_events.member_shape >= 0]] = True
 
     def both(values: Any) -> I64:
         return np.concatenate([values, values[of]]).astype(np.int64)
 
     return Claims(
-        shape=np.concatenate([units.shape, units.member_shape]).astype(np.int64),
+        shape=np.concatenate([op_events.shape, op_events.member_shape]).astype(np.int64),
         op=both(reading.op),
         category=both(reading.category),
         layer=both(reading.layer),
         section=both(reading.section),
         ordinal=both(reading.ordinal),
-        carries=np.concatenate([(reading.main & ~delegated) | (units.shape >= 0), units.member_shape >= 0]),
+        carries=np.concatenate([(reading.main & ~delegated) | (op_events.shape >= 0), op_events.member_shape >= 0]),
         step=both(step),
-        also=both(units.roles),
+        also=both(op_events.roles),
     )
 
 
 def _event_table(
     raw: RawTrace,
     *,
-    units: Units,
+    op_events: OpEvents,
     reading: Reading,
     steps: _Steps,
     counted: Counted,
-    facts: list[StepFacts],
+    facts: list[StepSetting],
     table: StepTable,
     laid: Laid,
     base: int,
@@ -216,17 +225,17 @@ def _event_table(
         "step": np.full(n, -1, np.int32),
         "work": np.zeros(n, np.uint32),
     }
-    of = units.member_of
-    rows = np.concatenate([units.row, units.member])
+    of = op_events.member_of
+    rows = np.concatenate([op_events.row, op_events.member])
     values = {
         "category": np.concatenate([reading.category, reading.category[of]]),
-        "roles": counted.roles | np.concatenate([units.roles, np.zeros(len(of), np.uint16)]),
+        "roles": counted.roles | np.concatenate([op_events.roles, np.zeros(len(of), np.uint16)]),
         "op": np.concatenate([reading.op, reading.op[of]]),
         "layer": np.concatenate([reading.layer, reading.layer[of]]),
-        "step": np.concatenate([steps.of_unit, steps.of_unit[of]]),
+        "step": np.concatenate([steps.of_op_event, steps.of_op_event[of]]),
         "work": counted.work,
     }
-    shown = (values["step"] >= 0) | units.on_device
+    shown = (values["step"] >= 0) | op_events.on_device
     for name, column in columns.items():
         column[rows[shown]] = values[name][shown]
     flags = e.flags.copy()
@@ -234,8 +243,8 @@ def _event_table(
     warm = np.append(table.warm_up, False)[in_step]
     flags[rows[warm]] |= np.uint8(EventFlag.WARM_UP)
     allocated = np.array([*(f.allocated for f in facts), False])[in_step]
-    shape = np.concatenate([units.shape, units.member_shape])
-    attends = np.array([*(s.kind is ShapeKind.ATTENTION for s in units.shapes), False])[shape]
+    shape = np.concatenate([op_events.shape, op_events.member_shape])
+    attends = np.array([*(s.kind is ShapeKind.ATTENTION for s in op_events.shapes), False])[shape]
     flags[rows[allocated & attends]] |= np.uint8(EventFlag.ALLOCATED_KV)
     flags = flags[laid.order]
     flags[laid.overlapping] |= np.uint8(EventFlag.OVERLAPPING)
@@ -249,7 +258,7 @@ def _event_table(
     )
 
 
-def _step_table(steps: _Steps, facts: list[StepFacts], seen: Seen, base: int) -> StepTable:
+def _step_table(steps: _Steps, facts: list[StepSetting], seen: Seen, base: int) -> StepTable:
     n = len(facts)
     kind = np.array([f.kind for f in facts], np.uint8)
     duration = steps.end - steps.start
@@ -259,13 +268,13 @@ def _step_table(steps: _Steps, facts: list[StepFacts], seen: Seen, base: int) ->
         warm_up[warm] = True
     speculative = bool(np.isin(kind, (StepKind.VERIFY,)).any())
     return StepTable(
-        label=np.array([w.label for w in steps.windows], np.uint32),
+        label=np.array([w.label for w in steps.spans], np.uint32),
         kind=kind,
         start=steps.start - base,
         duration=duration,
         host_wait=steps.wait,
         batch=np.array([f.batch for f in facts], np.int32),
-        padded_batch=np.array([w.marker.padded_batch for w in steps.windows], np.int32),
+        padded_batch=np.array([w.marker.padded_batch for w in steps.spans], np.int32),
         context_tokens=np.array([f.context for f in facts], np.int64),
         generated_tokens=np.array([_generated(f, bool(s)) for f, s in zip(facts, seen.selects, strict=True)], np.int64),
         queue_depth=np.full(n, -1, np.int32),
@@ -274,7 +283,7 @@ def _step_table(steps: _Steps, facts: list[StepFacts], seen: Seen, base: int) ->
     )
 
 
-def _generated(facts: StepFacts, selects: bool) -> int:
+def _generated(facts: StepSetting, selects: bool) -> int:
     """Tokens a step generated: one a request in decode; in prefill one a request where it selected tokens."""
     if facts.kind is StepKind.DECODE:
         return facts.batch
@@ -283,18 +292,18 @@ def _generated(facts: StepFacts, selects: bool) -> int:
     return -1
 
 
-def _graph_notes(raw: RawTrace, launches: Launches, units: Units, steps: _Steps) -> list[Inference]:
+def _graph_notes(raw: RawTrace, launches: Launches, op_events: OpEvents, steps: _Steps) -> list[Inference]:
     """What graph launches of whole steps look like: their kernels, and the time from the first to the last of them."""
     e = raw.events
-    inside = np.flatnonzero((steps.of_unit >= 0) & (launches.call[units.row] >= 0))
-    calls, group, counts = np.unique(launches.call[units.row[inside]], return_inverse=True, return_counts=True)
+    inside = np.flatnonzero((steps.of_op_event >= 0) & (launches.call[op_events.row] >= 0))
+    calls, group, counts = np.unique(launches.call[op_events.row[inside]], return_inverse=True, return_counts=True)
     large = np.flatnonzero(counts >= GRAPH_KERNELS)
-    if not len(large) or not units.on_device:
+    if not len(large) or not op_events.on_device:
         return []
     first = np.full(len(calls), np.iinfo(np.int64).max)
     last = np.full(len(calls), np.iinfo(np.int64).min)
-    np.minimum.at(first, group.reshape(-1), e.start[units.row[inside]])
-    np.maximum.at(last, group.reshape(-1), (e.start + e.duration)[units.row[inside]])
+    np.minimum.at(first, group.reshape(-1), e.start[op_events.row[inside]])
+    np.maximum.at(last, group.reshape(-1), (e.start + e.duration)[op_events.row[inside]])
     spans = np.sort((last - first)[large])
     kernels = int(np.median(counts[large]))
     spread = f"{int(spans[0]):,} ns" if len(spans) == 1 else f"{int(spans[0]):,} to {int(spans[-1]):,} ns"
@@ -303,7 +312,7 @@ def _graph_notes(raw: RawTrace, launches: Launches, units: Units, steps: _Steps)
     return [Inference(what, "graph by shared launch", 0.99)]
 
 
-def _model_notes(model: ModelSpec | None, reading: Reading, units: Units, steps: _Steps) -> list[Inference]:
+def _model_notes(model: ModelSpec | None, reading: Reading, op_events: OpEvents, steps: _Steps) -> list[Inference]:
     """Where the model and the trace may not fit together: another depth, or a model that is split over ranks."""
     if model is None:
         return []
@@ -312,7 +321,7 @@ def _model_notes(model: ModelSpec | None, reading: Reading, units: Units, steps:
     if shown and shown != [model.layers]:
         what = f"the trace shows {', '.join(map(str, shown))} layers, {model.name} has {model.layers}"
         notes.append(Inference(what, "model against trace", 0.5))
-    if ((units.family == Family.COMMUNICATION) & (steps.of_unit >= 0)).any():
+    if ((op_events.family == Family.COMMUNICATION) & (steps.of_op_event >= 0)).any():
         what = "the steps hold collectives, yet the model's bytes are counted undivided: too many where ranks share it"
         notes.append(Inference(what, "one rank holds the model", 0.3))
     return notes

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracescope.core.arithmetic import OpWork
 from tracescope.core.category import BytesFrom, Category, Op, StepKind
 from tracescope.core.columns import I64, U16, U32
 from tracescope.core.trace import UNKNOWN, WorkTable
-from tracescope.recognise.model_work import ModelWork, Place
+from tracescope.floor.step_ops import OpWork
+from tracescope.recognise.model_work import ModelWork, OpPlace
 from tracescope.recognise.ops import Section
 from tracescope.recognise.shapes import OpShape, ShapeKind
 
@@ -44,7 +44,7 @@ COMPANION = WorkRow(activation=0, flops=0)
 
 
 @dataclass(frozen=True, slots=True)
-class StepFacts:
+class StepSetting:
     """What is known of one step when its bytes are counted; -1 where not known.
 
     ``context`` tokens cached before the step, summed over ``batch`` requests; ``tokens`` computed in it.
@@ -89,11 +89,11 @@ class Counted:
 
 
 def count_work(
-    claims: Claims, shapes: Sequence[OpShape], facts: Sequence[StepFacts], model: ModelWork | None
+    claims: Claims, shapes: Sequence[OpShape], facts: Sequence[StepSetting], model: ModelWork | None
 ) -> Counted:
     """One work row for each distinct claim. Arithmetic is per distinct claim, never per event."""
     counter = _Counter(shapes, model)
-    distinct_facts = list(dict.fromkeys([StepFacts(), *facts]))
+    distinct_facts = list(dict.fromkeys([StepSetting(), *facts]))
     position = {fact: i for i, fact in enumerate(distinct_facts)}
     fact_of_step = np.array([*(position[f] for f in facts), 0], np.int64)  # step -1 finds the last entry
     layers = np.maximum(claims.layer, -1) if model and model.layers_differ else np.minimum(claims.layer, 0)
@@ -115,7 +115,7 @@ def count_work(
     role_of = np.zeros(len(first), np.uint16)
     for i, at in enumerate(first.tolist()):
         shape, op, category, layer, section, ordinal, carries, fact, also = (int(column[at]) for column in columns)
-        place = Place(layer - 1, Op(op), Section(section), ordinal)
+        place = OpPlace(layer - 1, Op(op), Section(section), ordinal)
         row = counter.row(place, Category(category), shape - 1, bool(carries), distinct_facts[fact])
         if carries and also & Category.KV_APPEND.role and row.kv_append == 0:
             row = replace(row, kv_append=counter.appended(place.layer, distinct_facts[fact]))
@@ -170,7 +170,7 @@ class _Counter:
         sizes = {s.kv_itemsize for s in shapes if s.kind is ShapeKind.ATTENTION and s.kv_itemsize > 0}
         self.kv_itemsize = sizes.pop() if len(sizes) == 1 else UNKNOWN
 
-    def row(self, place: Place, category: Category, shape: int, carries: bool, facts: StepFacts) -> WorkRow:
+    def row(self, place: OpPlace, category: Category, shape: int, carries: bool, facts: StepSetting) -> WorkRow:
         op = place.op
         if shape >= 0:
             return self._from_shape(self.shapes[shape], facts)
@@ -186,14 +186,14 @@ class _Counter:
             return COMPANION
         return _unknown(op, category)
 
-    def appended(self, layer: int, facts: StepFacts) -> int:
+    def appended(self, layer: int, facts: StepSetting) -> int:
         """What a kernel that appends beside its main work appends, by the model; -1 where that is not known."""
-        known = self.model.at(Place(layer, Op.KV_APPEND, Section.OUTSIDE, 0)) if self.model else None
+        known = self.model.at(OpPlace(layer, Op.KV_APPEND, Section.OUTSIDE, 0)) if self.model else None
         if known is None or facts.kind is StepKind.OTHER:
             return UNKNOWN
         return _scaled(known.kv_append, facts.tokens)
 
-    def _from_shape(self, shape: OpShape, facts: StepFacts) -> WorkRow:
+    def _from_shape(self, shape: OpShape, facts: StepSetting) -> WorkRow:
         row = WorkRow(
             weight_read=shape.weight,
             embedding_gather=shape.gather,
@@ -217,7 +217,7 @@ class _Counter:
         per_token = shape.flops // (shape.batch * shape.keys)
         return replace(row, kv_read=used * shape.kv_per_token, flops=used * per_token, bytes_from=facts.context_from)
 
-    def _from_model(self, known: OpWork, facts: StepFacts, layer: int) -> WorkRow:
+    def _from_model(self, known: OpWork, facts: StepSetting, layer: int) -> WorkRow:
         assert self.model is not None
         rows = facts.batch if known.op in (Op.LM_HEAD, Op.SAMPLE) else facts.tokens
         row = WorkRow(

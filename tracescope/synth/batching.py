@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from tracescope.core.capacity import capacity, kv_stored_after
 from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
+from tracescope.floor.capacity import capacity, kv_stored_after
 from tracescope.synth.step_times import StepTimes
 from tracescope.synth.timing import host_delays
 

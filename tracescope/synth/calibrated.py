@@ -7,8 +7,8 @@ import numpy as np
 
 from tracescope.core.category import Op
 from tracescope.core.columns import I64, U8
-from tracescope.core.floors import F64
 from tracescope.core.hardware import Basis
+from tracescope.floor.pricing import F64
 from tracescope.synth.calibration import ALL_REDUCE, ATTENTION, PRODUCTS, Fit, calibration
 from tracescope.synth.demand import Demand, datasheet_share
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from tracescope.core.floors import F64
+from tracescope.floor.pricing import F64
 
 POOLED: Final = "pooled"
 """The fit over all machines, for a machine that nobody measured."""

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracescope import __version__
-from tracescope.core.arithmetic import kv_bytes_per_token, step_ops
 from tracescope.core.category import EdgeKind, EventFlag, Op, StepKind, TrackKind
 from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.errors import TraceError
@@ -23,6 +22,7 @@ from tracescope.core.trace import (
     TraceMeta,
     Track,
 )
+from tracescope.floor.step_ops import kv_bytes_per_token, step_ops
 from tracescope.synth.calibrated import calibration_notes
 from tracescope.synth.plan import ENGINES, HOST, Plan, plan_steps
 from tracescope.synth.timing import CALIBRATED, IDEAL, REALISTIC, Timing, time_plan

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.core.columns import U32, Bool
-from tracescope.core.floors import F64, Amounts
 from tracescope.core.hardware import Basis
+from tracescope.floor.pricing import F64, Amounts
 
 
 @dataclass(frozen=True, eq=False, slots=True)

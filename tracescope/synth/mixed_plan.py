@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from tracescope.core.arithmetic import OpWork, counted_ops, step_ops
 from tracescope.core.columns import I64, U32
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.floor.step_ops import OpWork, counted_ops, step_ops
 from tracescope.synth.plan import QUANTITIES, Plan, amounts, plan_of, refuse_large
 from tracescope.synth.step_times import Caps, Growth, find_growth
 

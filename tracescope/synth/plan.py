@@ -6,14 +6,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracescope.core.arithmetic import OpWork, step_ops
 from tracescope.core.category import BytesFrom, Op
 from tracescope.core.columns import I16, I64, U8, U16, U32
 from tracescope.core.errors import TraceError
-from tracescope.core.floors import F64, work_floor_ns
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import WorkTable
+from tracescope.floor.pricing import F64, work_floor_ns
+from tracescope.floor.step_ops import OpWork, step_ops
 
 QUANTITIES: Final = ("weight_read", "embedding_gather", "kv_read", "kv_append", "activation", "link", "flops")
 LARGEST: Final = 2**62

@@ -8,11 +8,11 @@ import numpy as np
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
 from tracescope.synth.batching import KvRoom, kv_room, serve
+from tracescope.synth.distributions import Arrivals, Lengths, draw_requests
 from tracescope.synth.step_times import StepTimes
 from tracescope.synth.timing import IDEAL
-from tracescope.synth.workload import Arrivals, Lengths, draw_requests
 
 REQUESTS: Final = 1000
 """Requests of one run, as many as ``synth`` draws where it is not told: a run and this estimate mean the same thing."""

@@ -10,7 +10,7 @@ from tracescope.core.category import Category, EdgeKind, EventFlag, Op, StepKind
 from tracescope.core.columns import I64, U8
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
 from tracescope.core.trace import Dependencies, RequestTable, StepTable, Trace, TraceMeta, Track, WorkTable
 from tracescope.synth.batching import NOT_YET, Schedule
 from tracescope.synth.mixed_plan import Load, plan_load, step_rows

@@ -7,13 +7,13 @@ import numpy as np
 
 from tracescope import __version__
 from tracescope.core import units
-from tracescope.core.arithmetic import step_ops
-from tracescope.core.capacity import kv_stored_after
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
 from tracescope.core.trace import UNKNOWN, Device, RequestTable, Trace, TraceMeta
+from tracescope.floor.capacity import kv_stored_after
+from tracescope.floor.step_ops import step_ops
 from tracescope.synth.batching import ADMISSION_RULE, NOT_YET, KvRoom, Schedule, kv_room, serve
 from tracescope.synth.calibrated import calibration_notes
 from tracescope.synth.decode import MAX_EVENTS

@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from tracescope.core.arithmetic import OpWork, counted_ops
 from tracescope.core.category import Op
 from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
-from tracescope.core.floors import F64, ops_floor_s
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.floor.pricing import F64, ops_floor_s
+from tracescope.floor.step_ops import OpWork, counted_ops
 from tracescope.synth.demand import demand_of
 from tracescope.synth.timing import expected_ns
 

@@ -12,8 +12,8 @@ import numpy as np
 from tracescope.core.category import Op
 from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.errors import TraceError
-from tracescope.core.floors import F64, round_cumulatively
 from tracescope.core.hardware import Basis
+from tracescope.floor.pricing import F64, round_cumulatively
 from tracescope.synth.calibrated import CalibratedLaw, calibrated_law, host_ns
 from tracescope.synth.demand import Demand, datasheet_share, demand_of
 from tracescope.synth.plan import COMPUTE, Plan

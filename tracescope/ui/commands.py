@@ -10,14 +10,14 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
 import tracescope
 from tracescope.core.errors import TraceError, printable
-from tracescope.ui import moves
-from tracescope.ui.caption import sha256_of
+from tracescope.ui import navigation
 from tracescope.ui.document import Document
 from tracescope.ui.export_image import copy_image, export_image
 from tracescope.ui.key_overlay import KeyOverlay
 from tracescope.ui.messages import Message, Messages
 from tracescope.ui.opener import Opener
 from tracescope.ui.picture import view_in_picture
+from tracescope.ui.picture_words import sha256_of
 from tracescope.ui.replay import Replay
 from tracescope.ui.session import Session
 from tracescope.ui.settings import SettingsStore
@@ -257,15 +257,15 @@ class Commands(QObject):
 
     def fit_selection(self) -> None:
         """Centre what is selected, then fit it."""
-        self._look(moves.fit_selection)
+        self._look(navigation.fit_selection)
 
     def fit_step(self) -> None:
         """Fill the view with the current step."""
-        self._look(moves.fit_step)
+        self._look(navigation.fit_step)
 
     def fit_all(self) -> None:
         """Show the whole trace."""
-        self._look(moves.fit_all)
+        self._look(navigation.fit_all)
 
     def view_back(self) -> None:
         """Back in the history of views."""
@@ -285,35 +285,35 @@ class Commands(QObject):
 
     def previous_step(self) -> None:
         """One step back."""
-        self._look(lambda document, view: moves.to_step(document, view, view.step - 1))
+        self._look(lambda document, view: navigation.to_step(document, view, view.step - 1))
 
     def next_step(self) -> None:
         """One step on."""
-        self._look(lambda document, view: moves.to_step(document, view, view.step + 1))
+        self._look(lambda document, view: navigation.to_step(document, view, view.step + 1))
 
     def previous_layer(self) -> None:
         """One layer back."""
-        self._look(lambda document, view: moves.step_by_layer(document, view, -1))
+        self._look(lambda document, view: navigation.step_by_layer(document, view, -1))
 
     def next_layer(self) -> None:
         """One layer on."""
-        self._look(lambda document, view: moves.step_by_layer(document, view, 1))
+        self._look(lambda document, view: navigation.step_by_layer(document, view, 1))
 
     def previous_event(self) -> None:
         """One event back on its track."""
-        self._look(lambda document, view: moves.next_event(document, view, -1))
+        self._look(lambda document, view: navigation.next_event(document, view, -1))
 
     def next_event(self) -> None:
         """One event on, on its track."""
-        self._look(lambda document, view: moves.next_event(document, view, 1))
+        self._look(lambda document, view: navigation.next_event(document, view, 1))
 
     def previous_on_path(self) -> None:
         """One event back along the critical path."""
-        self._look(lambda document, view: moves.next_on_path(document, view, -1))
+        self._look(lambda document, view: navigation.next_on_path(document, view, -1))
 
     def next_on_path(self) -> None:
         """One event on along the critical path."""
-        self._look(lambda document, view: moves.next_on_path(document, view, 1))
+        self._look(lambda document, view: navigation.next_on_path(document, view, 1))
 
     def play(self) -> None:
         """Play or pause."""
@@ -357,17 +357,17 @@ class Commands(QObject):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
-    def _look(self, move: moves.Move) -> None:
+    def _look(self, move: navigation.Move) -> None:
         document, view = self._session.document, self._session.view
         if document is not None and view is not None:
             self._session.look(move(document, view))
 
     def _zoom(self, factor: float) -> None:
         anchor = self._surface.cursor_time()
-        self._look(lambda document, view: moves.zoomed(document, view, anchor, factor))
+        self._look(lambda document, view: navigation.zoomed(document, view, anchor, factor))
 
     def _pan(self, share: float) -> None:
-        self._look(lambda document, view: moves.panned_by(document, view, share))
+        self._look(lambda document, view: navigation.panned_by(document, view, share))
 
     def _toggle(self, overlay: str) -> None:
         self._look(lambda _document, view: view.toggled(overlay))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracescope.analysis.breakdown import StepBreakdown, break_down, mostly_priced
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
 from tracescope.analysis.gap_causes import GapCause, gap_causes
-from tracescope.analysis.ledger import LedgerRow, ledger
+from tracescope.analysis.gap_rows import GapRow, gap_rows
 from tracescope.analysis.steps import StepSeries, step_series
 from tracescope.core.category import Category, Op, StepKind
 from tracescope.core.columns import I64, Bool
@@ -21,10 +21,10 @@ from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import UNKNOWN, Trace
 from tracescope.lod.fold import Content, Scene, lane_in_sight, planes_in_sight
 from tracescope.lod.moved import Moved, moved_in_sight
+from tracescope.lod.plain_lanes import PlainLanes, plain_lanes_in_sight
 from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.lod.rescale import SAME_FLOORS, floor_scales
-from tracescope.lod.tracks import Tracks, tracks_in_sight
 from tracescope.models import make_basis
 from tracescope.ui.view_state import ViewState
 
@@ -200,11 +200,11 @@ class Document:
 
         return self._recent(("unknown columns", visible, width), make)
 
-    def tracks(self, lanes: tuple[int, ...], visible: TimeRange, width: int) -> Tracks:
+    def tracks(self, lanes: tuple[int, ...], visible: TimeRange, width: int) -> PlainLanes:
         """Many lanes of the trace at once over ``width`` pixel columns."""
         asked = np.array(lanes, np.int64)
         return self._recent(
-            ("tracks", lanes, visible, width), lambda: tracks_in_sight(self.scene, asked, visible, width)
+            ("tracks", lanes, visible, width), lambda: plain_lanes_in_sight(self.scene, asked, visible, width)
         )
 
     def lane(self, lane: int, visible: TimeRange, width: int) -> Content:
@@ -390,9 +390,9 @@ class Document:
     def _latest_end(self) -> I64:
         return np.maximum.accumulate(self.step_ends) if self.has_steps else self.step_ends
 
-    def off_the_floor(self, step: int) -> tuple[LedgerRow, ...]:
+    def off_the_floor(self, step: int) -> tuple[GapRow, ...]:
         """The ledger of a step: one row an op and layer, largest gap first; gaps and idle time sum to its gap."""
-        return self.remembered("ledger", step, lambda: ledger(self.trace, self.basis, step))
+        return self.remembered("ledger", step, lambda: gap_rows(self.trace, self.basis, step))
 
     def step_title(self, step: int) -> str:
         """``Step 7``, or with its kind where it is not a decode step."""

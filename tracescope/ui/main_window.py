@@ -27,7 +27,7 @@ from tracescope.ui.import_bar import ImportBar
 from tracescope.ui.jobs import Jobs
 from tracescope.ui.menus import Menus, build_actions
 from tracescope.ui.messages import Message, MessageBar, Messages, plain_label
-from tracescope.ui.moves import to_step
+from tracescope.ui.navigation import to_step
 from tracescope.ui.opener import Backend, Opener, sample_paths
 from tracescope.ui.paint.geometry import MINIMUM_WINDOW
 from tracescope.ui.replay import Replay

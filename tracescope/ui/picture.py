@@ -10,7 +10,6 @@ from PySide6.QtGui import QGuiApplication, QImage, QImageWriter, QPainter
 
 from tracescope.core.errors import TraceError
 from tracescope.io.atomic import write_atomically
-from tracescope.ui.caption import caption_parts, sha256_of, version_words
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, register_fonts
 from tracescope.ui.paint.canvas import Canvas, Style
@@ -33,6 +32,7 @@ from tracescope.ui.paint.report_plan import (
     Plan,
     plan_picture,
 )
+from tracescope.ui.picture_words import caption_parts, sha256_of, version_words
 from tracescope.ui.theme import LIGHT, Theme, colour
 from tracescope.ui.view_state import ViewState
 

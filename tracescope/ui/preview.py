@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from tracescope.core.arithmetic import kv_bytes_per_token, step_totals
-from tracescope.core.capacity import Capacity, capacity
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.moves import ops_total_s
-from tracescope.core.step_floor import op_count
 from tracescope.core.units import count, millis, plural, rate, size
+from tracescope.floor.capacity import Capacity, capacity
+from tracescope.floor.pricing import ops_total_s
+from tracescope.floor.step_floor import op_count
+from tracescope.floor.step_ops import kv_bytes_per_token, step_totals
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from tracescope.core.units import duration
-from tracescope.ui.moves import bounds, panned
+from tracescope.ui.navigation import bounds, panned
 from tracescope.ui.session import Session
 
 SPEEDS: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)

@@ -12,8 +12,8 @@ from tracescope.core.raw import RawCounter, RawEvents, RawTrace
 from tracescope.core.report import Source
 from tracescope.io.chrome.pairing import pair
 from tracescope.io.importer import Importer, Progress
-from tracescope.io.perfetto.events import DESCRIPTOR, PACKED, EventReader
 from tracescope.io.perfetto.packets import PacketSource, first_packet
+from tracescope.io.perfetto.track_events import DESCRIPTOR, PACKED, EventReader
 from tracescope.io.perfetto.wire import BYTES, VARINT, WireError, read_varint
 
 SUFFIXES: Final = frozenset({".pftrace", ".perfetto-trace", ".perfetto_trace"})

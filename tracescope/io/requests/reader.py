@@ -10,7 +10,7 @@ from typing import Final
 from tracescope.core.errors import TraceError
 from tracescope.core.regular import require_regular
 from tracescope.core.report import Source
-from tracescope.core.requests import RequestStream
+from tracescope.core.request_stream import RequestStream
 from tracescope.io.requests import csv_rows, json_rows
 
 LARGEST: Final = 1 << 30

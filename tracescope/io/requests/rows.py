@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tracescope.core.report import ImportReport, Source
-from tracescope.core.requests import LARGEST_TOKENS, RequestStream
+from tracescope.core.request_stream import LARGEST_TOKENS, RequestStream
 
 SECONDS: Final = 10**9
 MILLISECONDS: Final = 10**6

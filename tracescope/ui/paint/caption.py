@@ -3,11 +3,11 @@
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
-from tracescope.ui.caption import caption_parts, version_words, wrapped
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style
+from tracescope.ui.picture_words import caption_parts, version_words, wrapped
 from tracescope.ui.theme import Theme
 from tracescope.ui.view_state import ViewState
 

@@ -15,6 +15,7 @@ from tracescope.lod.pick import nearest_in_plane
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
+from tracescope.ui.lane_rows import Row, content_of, figures, rows_of
 from tracescope.ui.paint.bar_style import BarStyle, Marks, place
 from tracescope.ui.paint.bars import excess_labels, paint_bars
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
@@ -26,9 +27,8 @@ from tracescope.ui.paint.gutter import paint_figures, paint_names
 from tracescope.ui.paint.hatch import GAP
 from tracescope.ui.paint.labels import labels_of
 from tracescope.ui.paint.pixels import argb, draw_line
-from tracescope.ui.paint.time_axis import tick_step, ticks, time_origin
-from tracescope.ui.paint.tracks import paint_tracks
-from tracescope.ui.rows import Row, content_of, figures, rows_of
+from tracescope.ui.paint.plain_lanes import paint_plain_lanes
+from tracescope.ui.paint.time_axis import ticks, time_origin
 from tracescope.ui.theme import Theme
 from tracescope.ui.view_state import ViewState
 
@@ -87,11 +87,6 @@ def place_rows(document: Document, view: ViewState, rect: QRectF, sizes: Sizes) 
     return tuple(placed)
 
 
-def rows_height(document: Document, view: ViewState, sizes: Sizes) -> int:
-    """Height of all rows together, for the scroll bar."""
-    return sum(row_height(row, sizes) for row in rows_of(document, view))
-
-
 def paint_lanes(
     painter: QPainter, rect: QRectF, document: Document, view: ViewState, theme: Theme, scale: float, *, sizes: Sizes,
     hover: int = UNKNOWN,
@@ -126,7 +121,7 @@ def paint_lanes(
         canvas.hline(parts.plot.left(), rect.right(), placed.rect.bottom() - 1, theme.grid)
     painter.setClipRect(parts.plot)
     if tracks:
-        paint_tracks(canvas, [p.row.lane for p in tracks], [p.bar for p in tracks], document, view, time, marks)
+        paint_plain_lanes(canvas, [p.row.lane for p in tracks], [p.bar for p in tracks], document, view, time, marks)
     paint_dependencies(canvas, {p.row.key: p.bar for p in rows}, time, document, view)
     painter.restore()
     canvas.vline(parts.plot.left(), rect.top(), rect.bottom(), theme.border)
@@ -357,8 +352,3 @@ def _nearest(canvas: Canvas, placed: PlacedRow, document: Document, view: ViewSt
         right = time.left + time.width
         canvas.arrow(right - 5, y, canvas.theme.muted, 1)
         canvas.text(right - 15, base, f"{document.title_of(after)} at {units.duration(begins)}", style, AT_RIGHT)
-
-
-def grid_step(view: ViewState, width: float) -> int:
-    """The distance of grid lines in ns, to which drags snap."""
-    return tick_step(view.visible, width)

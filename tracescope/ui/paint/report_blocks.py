@@ -3,11 +3,11 @@
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF
 
-from tracescope.analysis.energy import energy_of
+from tracescope.analysis.work_energy import energy_of
 from tracescope.core import units
 from tracescope.core.category import KIND_OF_CATEGORY
-from tracescope.core.energy import Energy, worth_a_range
 from tracescope.core.timerange import TimeRange
+from tracescope.floor.energy import Energy, worth_a_range
 from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document, LayerSpan

@@ -6,13 +6,13 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWi
 
 from tracescope.analysis.constraints import ThreeConstraints
 from tracescope.core.units import MISSING, count, millis, percent, plural, rate, short_source, size
-from tracescope.ui.caption import wrapped
 from tracescope.ui.fonts import text_width
 from tracescope.ui.messages import plain_tooltip
 from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
 from tracescope.ui.paint.hatch import INK, STATIC
 from tracescope.ui.panels.inspection_layout import PAD
 from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
+from tracescope.ui.picture_words import wrapped
 from tracescope.ui.session import Session
 from tracescope.ui.theme import LIGHT, Theme
 

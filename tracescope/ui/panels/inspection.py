@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from tracescope.analysis.energy import energy_of, energy_of_event
 from tracescope.analysis.same_op import SameOp, same_op_in_layers
-from tracescope.core.arithmetic import kv_bytes_per_token_per_layer, layer_matrices
+from tracescope.analysis.work_energy import energy_of, energy_of_event
 from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
-from tracescope.core.energy import Energy, EnergySplit
 from tracescope.core.trace import UNKNOWN
 from tracescope.core.units import MISSING, duration, flops, millis, percent, plural, rate, signed_duration, size
 from tracescope.core.units import peak as peak_rate
+from tracescope.floor.energy import Energy, EnergySplit
+from tracescope.floor.step_ops import kv_bytes_per_token_per_layer, layer_matrices
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import NO_FLOOR, event_floor, share_of_floor, why_no_floor
 from tracescope.ui.step_facts import StepFacts, step_facts

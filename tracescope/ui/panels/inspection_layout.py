@@ -7,8 +7,8 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF
 
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS, Category, Op
-from tracescope.core.energy import worth_a_range
 from tracescope.core.units import duration, energy, energy_unit, micros, percent, signed_duration
+from tracescope.floor.energy import worth_a_range
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import share_text
 from tracescope.ui.fonts import text_width

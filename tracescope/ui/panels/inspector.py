@@ -5,7 +5,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from tracescope.core.timerange import TimeRange
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import font, metrics
 from tracescope.ui.paint.canvas import Canvas
@@ -61,7 +61,7 @@ class InspectorView(QWidget):
             if rect.contains(event.position()) and document is not None and view is not None:
                 target = hit.event(document, view)
                 if target >= 0:
-                    self._session.look(moves.select_event(document, view, target))
+                    self._session.look(navigation.select_event(document, view, target))
                 return
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout
 
 from tracescope.analysis.layers import layers_table
-from tracescope.analysis.tables import Table
+from tracescope.analysis.table import Table
 from tracescope.core.category import Category, Op
 from tracescope.core.units import MISSING, count, micros, plural, size
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 from tracescope.ui.messages import plain_label
 from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
@@ -141,10 +141,10 @@ class LayersPanel(PanelWidget):
         key = -1 if layer is None else layer, cells["op"], cells["category"]
         for entry in document.off_the_floor(view.step):
             if (entry.layer, entry.op.label, entry.category.label) == key:
-                self.session.look(moves.select_event(document, view, entry.event))
+                self.session.look(navigation.select_event(document, view, entry.event))
                 return
         if isinstance(layer, int):
-            self.session.look(moves.show_layer(document, view, layer))
+            self.session.look(navigation.show_layer(document, view, layer))
 
     def showEvent(self, event: Any) -> None:
         super().showEvent(event)

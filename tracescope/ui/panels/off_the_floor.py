@@ -2,9 +2,9 @@
 
 from PySide6.QtWidgets import QHBoxLayout
 
-from tracescope.analysis.ledger import LedgerRow
+from tracescope.analysis.gap_rows import GapRow
 from tracescope.core.units import MISSING, micros, percent, size
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.document import clipped
 from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
@@ -15,7 +15,7 @@ from tracescope.ui.session import Session
 from tracescope.ui.theme import Theme
 
 
-def ledger_columns(rows: tuple[LedgerRow, ...], known_gap: int, *, priced: bool) -> tuple[ScreenColumn, ...]:
+def gap_columns(rows: tuple[GapRow, ...], known_gap: int, *, priced: bool) -> tuple[ScreenColumn, ...]:
     """The columns of the table over one step's rows, whose known gap is ``known_gap`` ns; ``priced``: with a bandwidth.
 
     A row without a floor has no gap on screen: its place among the others is that of its time.
@@ -56,7 +56,7 @@ class OffTheFloorPanel(PanelWidget):
         self.table = PanelTable("Operations above their floor")
         self.table.says_empty = NO_STEPS
         self.causes = WhereTheGapGoes()
-        self._rows: tuple[LedgerRow, ...] = ()
+        self._rows: tuple[GapRow, ...] = ()
         self._narrow = False
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -78,7 +78,7 @@ class OffTheFloorPanel(PanelWidget):
             rows = self._rows
             priced = document is not None and document.has_floor
             known_gap = document.breakdown(step).known_gap_ns if document is not None and rows else 0
-            columns = ledger_columns(rows, max(0, known_gap), priced=priced)
+            columns = gap_columns(rows, max(0, known_gap), priced=priced)
             self.table.rows.show_rows(columns, len(rows), lambda i: rows[i].category)
             self.table.lay_out()
             self.causes.show_step(document, step)
@@ -114,4 +114,4 @@ class OffTheFloorPanel(PanelWidget):
     def _choose(self, row: int) -> None:
         document, view = self.session.document, self.session.view
         if document is not None and view is not None and row < len(self._rows):
-            self.session.look(moves.select_event(document, view, self._rows[row].event))
+            self.session.look(navigation.select_event(document, view, self._rows[row].event))

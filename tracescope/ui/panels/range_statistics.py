@@ -6,9 +6,9 @@ import numpy as np
 
 from tracescope.analysis.exposed_time import union_of
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS, Category
-from tracescope.core.floors import work_floor_ns
 from tracescope.core.timerange import TimeRange
 from tracescope.core.units import count, duration, micros, millis, percent, plural, size
+from tracescope.floor.pricing import work_floor_ns
 from tracescope.ui.document import Document
 from tracescope.ui.panels.inspection import Inspection, Row
 

@@ -5,9 +5,9 @@ from typing import Any
 from PySide6.QtWidgets import QVBoxLayout
 
 from tracescope.analysis.steps import steps_table
-from tracescope.analysis.tables import Table
+from tracescope.analysis.table import Table
 from tracescope.core.units import MISSING, count, micros, millis, percent, size
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
@@ -102,7 +102,7 @@ class StepsPanel(PanelWidget):
     def _choose(self, row: int) -> None:
         document, view = self.session.document, self.session.view
         if document is not None and view is not None:
-            self.session.look(moves.to_step(document, view, row))
+            self.session.look(navigation.to_step(document, view, row))
 
     def showEvent(self, event: Any) -> None:
         super().showEvent(event)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
-from tracescope.analysis.tables import Cell
+from tracescope.analysis.table import Cell
 from tracescope.core.category import Category
 from tracescope.core.errors import printable
 from tracescope.ui.fonts import font

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QScrollBar, QSizePolicy
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import ids_in_sight
 from tracescope.lod.pick import event_at
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.document import Document
+from tracescope.ui.lane_rows import rows_of
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.geometry import NORMAL, Sizes
 from tracescope.ui.paint.lanes import PlacedRow, paint_lanes, place_rows, row_height
 from tracescope.ui.paint.time_axis import paint_playhead, paint_time_axis
-from tracescope.ui.rows import rows_of
 from tracescope.ui.session import Session
 from tracescope.ui.settings import SettingsStore
 from tracescope.ui.timeline.plot import KeyState, TimePlot
@@ -130,7 +130,7 @@ class LanesView(TimePlot):
         moved = getattr(drag, "moved", False)
         layer = -1 if view is None or moved else self._layer_head_at(position, document, view)
         if layer >= 0 and view is not None:
-            self.session.look(moves.show_layer(document, view, layer))
+            self.session.look(navigation.show_layer(document, view, layer))
         else:
             super()._finish(drag, position, document)  # type: ignore[arg-type]
 

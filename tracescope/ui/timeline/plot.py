@@ -10,7 +10,7 @@ from PySide6.QtGui import QEnterEvent, QFocusEvent, QMouseEvent, QPainter, QPain
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from tracescope.core.timerange import TimeRange
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.document import Document
 from tracescope.ui.messages import plain_tooltip
 from tracescope.ui.paint.canvas import Canvas
@@ -156,7 +156,7 @@ class TimePlot(QWidget):
         start = drag.view
         if drag.kind is DragKind.PAN:
             delta = round((drag.origin.x() - event.position().x()) / self.time_scale(start).px_per_ns)
-            self.session.glide(moves.panned(document, start, delta))
+            self.session.glide(navigation.panned(document, start, delta))
             return
         free = bool(event.modifiers() & Qt.KeyboardModifier.AltModifier)
         plot = self.plot()
@@ -170,7 +170,7 @@ class TimePlot(QWidget):
             return
         if drag.moved:
             if drag.kind is DragKind.ZOOM and view.selection is not None:
-                view = moves.shown(document, drag.view, view.selection)
+                view = navigation.shown(document, drag.view, view.selection)
                 self.session.glide(drag.view)
                 self.session.look(view)
             else:
@@ -179,7 +179,7 @@ class TimePlot(QWidget):
         if drag.kind is DragKind.SELECT:
             if self.plot().contains(position):
                 event = self.event_under(position, document, view)
-                self.session.look(moves.select_event(document, view, event).with_(selection=None))
+                self.session.look(navigation.select_event(document, view, event).with_(selection=None))
             else:
                 self.pressed_elsewhere(position, document, view)
 
@@ -254,7 +254,7 @@ class TimePlot(QWidget):
         document, view = opened
         found = self.event_under(event.position(), document, view)
         if found >= 0 and self.plot().contains(event.position()):
-            self.session.look(moves.fit_event(document, view, found))
+            self.session.look(navigation.fit_event(document, view, found))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         opened = self._opened()
@@ -267,13 +267,13 @@ class TimePlot(QWidget):
         notches = turned / 120
         modifiers = event.modifiers()
         if modifiers & Qt.KeyboardModifier.ShiftModifier:
-            self.session.look(moves.panned_by(document, view, -notches * WHEEL_PAN))
+            self.session.look(navigation.panned_by(document, view, -notches * WHEEL_PAN))
             return
         inside = self.plot().contains(event.position())
         zooms = bool(modifiers & Qt.KeyboardModifier.ControlModifier) or (inside and self._settings.value.wheel_zooms)
         if zooms:
             anchor = self.time_scale(view).time_at(event.position().x()) if inside else None
-            self.session.look(moves.zoomed(document, view, anchor, WHEEL_ZOOM**-notches))
+            self.session.look(navigation.zoomed(document, view, anchor, WHEEL_ZOOM**-notches))
         else:
             self.scrolled(-1 if turned > 0 else 1)
 

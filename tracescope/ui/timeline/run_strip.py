@@ -5,7 +5,7 @@ from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from tracescope.core.timerange import TimeRange
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.document import Document
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.run_strip import paint_run_strip, plot_of, step_at_x
@@ -47,7 +47,7 @@ class RunStripView(QWidget):
     def _show_steps(self, document: Document, view: ViewState, first: int, last: int) -> None:
         low, high = document.step_range(first), document.step_range(last)
         visible = TimeRange(low.start, high.end)
-        self._session.glide(moves.shown(document, view.with_(step=first), visible))
+        self._session.glide(navigation.shown(document, view.with_(step=first), visible))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         document, view = self._session.document, self._session.view
@@ -82,7 +82,7 @@ class RunStripView(QWidget):
         if document is None or before is None or pressed < 0:
             return
         if self.step_under(event.position().x(), document) == pressed:
-            self._session.look(moves.to_step(document, before, pressed))
+            self._session.look(navigation.to_step(document, before, pressed))
         else:
             self._session.mark(before)
 
@@ -91,4 +91,4 @@ class RunStripView(QWidget):
         turned = event.angleDelta().y() or event.angleDelta().x()
         if document is not None and view is not None and turned:
             event.accept()
-            self._session.look(moves.to_step(document, view, view.step + (-1 if turned > 0 else 1)))
+            self._session.look(navigation.to_step(document, view, view.step + (-1 if turned > 0 else 1)))

@@ -8,7 +8,7 @@ from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from tracescope.core.timerange import TimeRange
-from tracescope.ui import moves
+from tracescope.ui import navigation
 from tracescope.ui.document import Document
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.geometry import TimeScale, split
@@ -98,7 +98,7 @@ class StepBarView(QWidget):
         if self._grip is None:
             half = view.visible.duration // 2
             centred = TimeRange(self._pressed_at - half, self._pressed_at - half + view.visible.duration)
-            self._session.look(moves.shown(document, view, centred))
+            self._session.look(navigation.shown(document, view, centred))
             self._before = self._session.view
             self._grip = Grip.WHOLE
 
@@ -121,7 +121,7 @@ class StepBarView(QWidget):
             moved = TimeRange(min(visible.start + delta, visible.end - 1), visible.end)
         else:
             moved = TimeRange(visible.start, max(visible.end + delta, visible.start + 1))
-        shown = moves.shown(document, before, moved)
+        shown = navigation.shown(document, before, moved)
         # The frame leads out of the step at its ends; the step itself stays the one that is drawn here.
         self._session.glide(shown.with_(step=before.step, layer=before.layer))
 
@@ -138,4 +138,4 @@ class StepBarView(QWidget):
         event.accept()
         document, view = opened
         middle = (view.visible.start + view.visible.end) // 2
-        self._session.look(moves.zoomed(document, view, middle, WHEEL_ZOOM ** (-turned / 120)))
+        self._session.look(navigation.zoomed(document, view, middle, WHEEL_ZOOM ** (-turned / 120)))

@@ -1,0 +1,1 @@
+"""What decode costs by formula: bytes, FLOPs, prices, capacity, energy and what binds; no trace is needed."""
