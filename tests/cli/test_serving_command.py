@@ -112,14 +112,19 @@ def test_a_mixture_names_its_experts(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert 4 <= experts["expected_distinct"] <= 32
 
 
-def test_the_prefill_floor_is_its_formula(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_prefill_floor_is_that_of_the_floor_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.tscope.h5"
     drawn = ["--arrivals", "constant:2", "--prompt", "1000", "--output", "4", "--count", "3", "-o", str(path)]
     assert run(["synth", "--model", "llama-3-8b", "--hardware", "h100-sxm", *drawn]) == 0
     prefill = listed(capsys, "requests", path)["not_simulated"]["prefill"]
     linear = 2 * 1000 * 6_979_321_856 + 2 * 525_336_576
-    attention = 4 * 1000 * 501 * 32 * 128 * 32
+    attention = 4 * 1000 * 1001 // 2 * 32 * 128 * 32  # causal: token i sees i tokens
     assert prefill["flops"] == linear + attention
+    assert run(["floor", "--model", "llama-3-8b", "--hardware", "h100-sxm", "--context", "1000", "--json"]) == 0
+    by_formula = json.loads(capsys.readouterr().out)["not_simulated"]["prefill"]
+    assert {key: by_formula[key] for key in ("flops", "compute_s", "memory_s", "floor_s")} == {
+        key: prefill[key] for key in ("flops", "compute_s", "memory_s", "floor_s")
+    }
     assert prefill["floor_s"] == pytest.approx((linear + attention) / 989e12)
     assert prefill["share_of_time"] == pytest.approx(2 * prefill["floor_s"])
 

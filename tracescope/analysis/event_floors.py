@@ -10,7 +10,7 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import UNKNOWN, Trace
-from tracescope.floor.pricing import work_floor_ns
+from tracescope.floor.pricing import memory_s, whole_ns, work_floor_ns
 
 _FINEST = 32
 
@@ -65,9 +65,7 @@ def known_sums(floor: I64, without: I64, basis: Basis) -> I64:
 
 def streaming_ns(count: I64, basis: Basis) -> I64:
     """Bytes through the memory bandwidth alone, whole ns, int64[k]; -1 where either is not known."""
-    if not basis.bandwidth_bytes_per_s:
-        return np.full(len(count), UNKNOWN)
-    return np.where(count >= 0, np.rint(count * 1e9 / basis.bandwidth_bytes_per_s).astype(np.int64), UNKNOWN)
+    return whole_ns(memory_s(count, basis))
 
 
 def floor_sums(trace: Trace, basis: Basis, rows: StepRows) -> tuple[I64, I64]:

@@ -6,11 +6,10 @@ import numpy as np
 
 from tracescope.analysis.step_workload import ranks_that_fit
 from tracescope.core.hardware import Basis
-from tracescope.core.model import ModelSpec, Workload
+from tracescope.core.model import ModelSpec
 from tracescope.core.trace import UNKNOWN, Trace
 from tracescope.floor.experts import distinct_of, expectation_note
-from tracescope.floor.layer_weights import lm_head_work
-from tracescope.floor.step_ops import step_totals
+from tracescope.floor.prefill import prefill_floor
 
 LABEL: Final = "not simulated"
 
@@ -22,7 +21,8 @@ def not_simulated(trace: Trace, basis: Basis) -> dict[str, Any]:
     prompts = r.prompt_tokens[r.prompt_tokens > 0]
     if model is not None and len(prompts):
         rate = _arrival_rate(trace)
-        out["prefill"] = prefill(model, basis, round(float(prompts.mean())), rate, _ranks(trace, model))
+        found = prefill(model, basis, round(float(prompts.mean())), rate, _ranks(trace, model))
+        out |= {} if found is None else {"prefill": found}
     decode = trace.steps.batch[trace.steps.batch > 0]
     if model is not None and model.experts is not None and len(decode):
         batch = max(1, round(float(decode.mean())))
@@ -52,33 +52,23 @@ def _ranks(trace: Trace, model: ModelSpec) -> int:
 
 def prefill(
     model: ModelSpec, basis: Basis, prompt: int, requests_per_s: float | None, ranks: int = 1
-) -> dict[str, Any]:
-    """The floor of reading one prompt of ``prompt`` tokens in a pass of its own: FLOPs over peak against weights.
-
-    Every token goes through the linear weights and attends to half the prompt on average; only the last one needs the
-    output head. Work is one rank's share.
-    """
-    total = step_totals(model, Workload(batch=prompt, context=prompt // 2, tensor_parallel=ranks))
-    flops = total.flops - 2 * (prompt - 1) * lm_head_work(model, ranks).elements
-    compute = flops / basis.peak_flops_per_s if basis.peak_flops_per_s else None
-    weights = total.weight_read / basis.bandwidth_bytes_per_s if basis.bandwidth_bytes_per_s else None
-    floor = None if compute is None or weights is None else max(compute, weights)
-    share = None if floor is None or requests_per_s is None else floor * requests_per_s
-    text = "the floor of a prompt needs a bandwidth and a peak"
-    if compute is not None and weights is not None and floor is not None:
-        text = (
-            f"a prompt of {prompt:,} tokens (the mean): max({flops / 1e12:.4g} TFLOP / peak = {compute * 1e3:.4g} ms, "
-            f"{total.weight_read / 1e9:.4g} GB of weights / bandwidth = {weights * 1e3:.4g} ms) = {floor * 1e3:.4g} ms"
-        )
-        if share is not None:
-            text += f"; at {requests_per_s:.4g} requests/s prompts alone would take {share:.1%} of the machine's time"
+) -> dict[str, Any] | None:
+    """Reading one prompt of ``prompt`` tokens in a pass of its own, one rank's share; None for an empty one."""
+    found = prefill_floor(model, basis, prompt, ranks)
+    if found is None:
+        return None
+    floor_s = found.floor_s
+    share = None if floor_s is None or requests_per_s is None else floor_s * requests_per_s
+    text = found.sentence or "the floor of a prompt needs a bandwidth and a peak"
+    if share is not None:
+        text += f"; at {requests_per_s:.4g} requests/s prompts alone would take {share:.1%} of the machine's time"
     return {
         "label": LABEL,
         "prompt_tokens": prompt,
-        "flops": flops,
-        "compute_s": compute,
-        "weights_s": weights,
-        "floor_s": floor,
+        "flops": found.flops,
+        "compute_s": found.compute_s,
+        "memory_s": found.memory_s,
+        "floor_s": floor_s,
         "share_of_time": share,
         "text": text,
     }

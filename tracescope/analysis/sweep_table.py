@@ -6,7 +6,7 @@ import numpy as np
 
 from tracescope.analysis.table import Column, Table
 from tracescope.core.columns import I64
-from tracescope.floor.pricing import F64
+from tracescope.floor.pricing import F64, memory_s
 from tracescope.floor.sweep import NEVER, Sweep
 
 
@@ -31,8 +31,7 @@ class Queue:
 def sweep_table(swept: Sweep, queue: Queue | None = None) -> Table:
     """Bytes, floors, rates, energy and what binds of every cell."""
     rows, columns = swept.shape
-    per_s = swept.basis.bandwidth_bytes_per_s
-    weight_s, memory_s = (None if per_s is None else count / per_s for count in (swept.weight_read, swept.memory_bytes))
+    weight_s, streaming_s = (memory_s(count, swept.basis) for count in (swept.weight_read, swept.streamed_bytes))
     floor, batch = swept.floor_ops_s, swept.batch[:, None]
     rate = None if floor is None else batch / floor
     joules = None if swept.energy_j is None else swept.energy_j[1] / batch
@@ -47,7 +46,7 @@ def sweep_table(swept: Sweep, queue: Queue | None = None) -> Table:
             Column("kv_append_bytes", swept.kv_append.ravel(), "", "B"),
             Column("flops", swept.flops.ravel(), "", "FLOP"),
             _floats("floor_weight_s", weight_s, swept, unit="s"),
-            _floats("floor_memory_s", memory_s, swept, unit="s"),
+            _floats("floor_memory_s", streaming_s, swept, unit="s"),
             _floats("floor_ops_s", floor, swept, "floor", "s"),
             _floats("generated_tokens_per_s_max", rate, swept, "generated tokens at most", "/s"),
             _floats("energy_j_per_token", joules, swept, "energy a token at least", "J"),

@@ -97,7 +97,10 @@ def _comparison(floor: StepFloor) -> Iterator[tuple[str, str]]:
 
 def _activations(floor: StepFloor) -> Iterator[tuple[str, str]]:
     total, bandwidth = floor.totals.activation, floor.basis.bandwidth_bytes_per_s
-    yield "activations", units.over(total, bandwidth) + "  (every activation written and read again, nothing fused)"
+    yield (
+        "activations",
+        units.over(total, bandwidth, floor.activation_s) + "  (every activation written and read again, nothing fused)",
+    )
 
 
 def _floors(floor: StepFloor) -> Iterator[tuple[str, str]]:
@@ -106,7 +109,7 @@ def _floors(floor: StepFloor) -> Iterator[tuple[str, str]]:
     if bandwidth is None:
         yield "", "no bandwidth, no floor"
         return
-    yield "weights", units.over(total.weight_read, bandwidth)
+    yield "weights", units.over(total.weight_read, bandwidth, floor.floor_weight_s)
     parts = " + ".join(units.size(part) for part in (total.weight_read, total.kv_read, total.kv_append))
     yield "memory", f"({parts}) ÷ {units.rate(bandwidth)} = {units.seconds(floor.floor_memory_s)}"
     memory, compute = units.seconds(floor.floor_memory_s), units.seconds(floor.floor_compute_s)

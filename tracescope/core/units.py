@@ -76,10 +76,9 @@ def seconds(value: float | None) -> str:
     return MISSING if value is None else duration(value * 1e9)
 
 
-def over(byte_count: float, bytes_per_s: float | None) -> str:
+def over(byte_count: float, bytes_per_s: float | None, takes_s: float | None) -> str:
     """The arithmetic of a memory floor, spelled out: ``15.01 GB ÷ 3.35 TB/s = 4.481 ms``."""
-    time = None if bytes_per_s is None else byte_count / bytes_per_s
-    return f"{size(byte_count)} ÷ {rate(bytes_per_s)} = {seconds(time)}"
+    return f"{size(byte_count)} ÷ {rate(bytes_per_s)} = {seconds(takes_s)}"
 
 
 def micros(ns: float | None) -> str:

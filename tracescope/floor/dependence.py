@@ -5,7 +5,7 @@ from typing import Final
 
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.floor.pricing import ops_total_s
+from tracescope.floor.pricing import compute_s, memory_s, ops_total_s
 from tracescope.floor.step_ops import StepTotals, step_totals
 
 TOKENS: Final = 100
@@ -49,9 +49,7 @@ def dependence_of(
     one: StepTotals, weights: int, step_s: float, basis: Basis, tokens: int = TOKENS
 ) -> DependenceCost | None:
     """The same from the totals and the floor of ``one`` step; ``weights`` is what all tokens at once would read."""
-    bandwidth = basis.bandwidth_bytes_per_s
-    if not bandwidth:
+    moving = memory_s(weights + one.kv_read + tokens * (one.kv_append + one.embedding_gather), basis)
+    if moving is None:
         return None
-    memory_s = (weights + one.kv_read + tokens * (one.kv_append + one.embedding_gather)) / bandwidth
-    compute_s = tokens * one.flops / basis.peak_flops_per_s if basis.peak_flops_per_s else 0.0
-    return DependenceCost(tokens, tokens * step_s, max(memory_s, compute_s))
+    return DependenceCost(tokens, tokens * step_s, max(moving, compute_s(tokens * one.flops, basis) or 0.0))

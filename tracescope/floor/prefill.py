@@ -9,6 +9,7 @@ from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.kv_cache import kv_bytes_per_token
 from tracescope.floor.layer_weights import lm_head_work
+from tracescope.floor.pricing import compute_s, memory_s
 from tracescope.floor.step_ops import layer_groups, layer_ops, weight_read_bytes
 
 SCHEDULING: Final = (
@@ -65,8 +66,7 @@ def prefill_floor(model: ModelSpec, basis: Basis, tokens: int, ranks: int = 1) -
     head = 2 * lm_head_work(model, ranks).elements
     flops = tokens * linear + head + attention
     moved = weight_read_bytes(model, ranks, tokens) + tokens * kv_bytes_per_token(model, ranks)
-    bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
-    return PrefillFloor(tokens, flops, moved, flops / peak if peak else None, moved / bandwidth if bandwidth else None)
+    return PrefillFloor(tokens, flops, moved, compute_s(flops, basis), memory_s(moved, basis))
 
 
 def _attention_flops(model: ModelSpec, layer: int, tokens: int, ranks: int) -> int:

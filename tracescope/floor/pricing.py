@@ -1,6 +1,11 @@
-"""The time below which work cannot finish: bytes over bandwidth against FLOPs over peak, plus the link."""
+"""The one place where bytes and FLOPs become time: amounts over a bandwidth, a peak or a link rate.
 
-from typing import Final
+Unknown has one meaning: an amount below 0 or a rate that the basis lacks gives None for a number and NaN in an array.
+An amount of 0 takes 0 s whatever the rate, if the rate is known.
+"""
+
+from math import fsum
+from typing import Final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +13,7 @@ from numpy.typing import NDArray
 from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.trace import WorkTable
+from tracescope.core.trace import UNKNOWN, WorkTable
 from tracescope.floor.step_ops import OpWork, counted_ops
 
 F64 = NDArray[np.float64]
@@ -18,20 +23,78 @@ LINK_LATENCY_S: Final = 5e-6
 """Latency of one all-reduce; 3 to 7 µs are usual on a switched link, however small the message."""
 
 
-def floor_s(memory: Amounts, flops: Amounts, link: Amounts, basis: Basis) -> tuple[F64, Bool]:
-    """Seconds and whether they are known, arrays of one shape; ``memory``, ``link``, ``flops`` -1 where not known.
+@overload
+def memory_s(amount: float, basis: Basis) -> float | None: ...
+@overload
+def memory_s(amount: Amounts, basis: Basis) -> F64: ...
+def memory_s(amount: float | Amounts, basis: Basis) -> float | F64 | None:
+    """Seconds in which ``amount`` bytes cross the memory bus."""
+    return _over(amount, basis.bandwidth_bytes_per_s)
 
-    max(bytes / BW, FLOP / P) + max(latency, link bytes / link rate): the floor that every number of a step rests on.
+
+@overload
+def compute_s(amount: float, basis: Basis) -> float | None: ...
+@overload
+def compute_s(amount: Amounts, basis: Basis) -> F64: ...
+def compute_s(amount: float | Amounts, basis: Basis) -> float | F64 | None:
+    """Seconds in which ``amount`` FLOPs are computed at the peak."""
+    return _over(amount, basis.peak_flops_per_s)
+
+
+@overload
+def link_s(amount: float, basis: Basis) -> float | None: ...
+@overload
+def link_s(amount: Amounts, basis: Basis) -> F64: ...
+def link_s(amount: float | Amounts, basis: Basis) -> float | F64 | None:
+    """Seconds in which one rank sends ``amount`` bytes over its link, one direction, without any latency."""
+    return _over(amount, basis.link_bytes_per_s)
+
+
+def _over(amount: float | Amounts, rate: int | None) -> float | F64 | None:
+    if isinstance(amount, np.ndarray):
+        return np.where(amount >= 0, amount, np.nan) / (rate or np.nan)
+    return None if amount < 0 or not rate else amount / rate
+
+
+def whole_ns(seconds: F64) -> I64:
+    """Seconds as whole ns, -1 where they are not known."""
+    known = ~np.isnan(seconds)
+    return np.where(known, np.rint(np.where(known, seconds, 0.0) * 1e9), UNKNOWN).astype(np.int64)
+
+
+def datasheet_share(basis: Basis) -> float:
+    """What to multiply a share of the datasheet rate by where the basis counts another one.
+
+    A sustained rate has the memory's own losses in it already.
     """
-    bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
-    known = (memory == 0) | ((memory > 0) & (bandwidth is not None))
-    seconds = np.where(memory > 0, memory, 0) / (bandwidth or 1)
-    if peak is not None:
-        seconds = np.maximum(seconds, np.where(flops > 0, flops, 0) / peak)
-    rate = basis.link_bytes_per_s
-    known &= (link == 0) | ((link > 0) & (rate is not None))
-    if rate is not None:
-        seconds = seconds + np.where(link > 0, np.maximum(link / rate, LINK_LATENCY_S), 0.0)
+    if basis.hardware is None or basis.bandwidth_bytes_per_s is None or basis.bandwidth_source != "sustained":
+        return 1.0
+    return basis.hardware.bandwidth_bytes_per_s / basis.bandwidth_bytes_per_s
+
+
+def ridge_flops_per_byte(basis: Basis) -> float | None:
+    """The arithmetic intensity at which computing takes as long as reading; None where a rate is not known."""
+    if not basis.peak_flops_per_s or not basis.bandwidth_bytes_per_s:
+        return None
+    return basis.peak_flops_per_s / basis.bandwidth_bytes_per_s
+
+
+def compute_binds(memory: Amounts, flops: Amounts, basis: Basis) -> Bool:
+    """Which ops take longer to compute than to move their bytes; False where either is not known."""
+    binds: Bool = np.less(memory_s(memory, basis), compute_s(flops, basis))  # NaN compares false
+    return binds
+
+
+def floor_s(memory: Amounts, flops: Amounts, link: Amounts, basis: Basis) -> tuple[F64, Bool]:
+    """Seconds (0.0 where unknown) and whether they are known, arrays of one shape; -1 where an amount is not known.
+
+    max(bytes ÷ bandwidth, FLOPs ÷ peak) + max(latency, link bytes ÷ link rate): the floor that every number of a step
+    rests on. Unknown FLOPs only drop their term.
+    """
+    moving, sending = np.where(memory == 0, 0.0, memory_s(memory, basis)), link_s(link, basis)
+    sending = np.where(link == 0, 0.0, np.maximum(sending, LINK_LATENCY_S))
+    seconds = np.fmax(moving, compute_s(flops, basis)) + sending
+    known = ~np.isnan(moving) & ~np.isnan(sending)
     return np.where(known, seconds, 0.0), known
 
 
@@ -46,14 +109,15 @@ def ops_total_s(model: ModelSpec, workload: Workload, basis: Basis) -> float | N
     """The op floor of one step in seconds, None where the basis cannot price it."""
     counted = counted_ops(model, workload)
     seconds, known = ops_floor_s(tuple(op for op, _ in counted), basis)
-    return float(seconds @ np.array([n for _, n in counted])) if known.all() else None
+    # fsum: the same last digit on every processor, whatever the order in which a library adds.
+    return fsum(seconds * np.array([n for _, n in counted])) if known.all() else None
 
 
 def work_floor_ns(work: WorkTable, basis: Basis) -> tuple[F64, Bool]:
     """Floors of the rows of ``work`` in unrounded ns, float64[n], and whether each is known, bool[n].
 
     Known means: no amount of bytes is missing and the basis prices those that are there. An unknown floor is 0.0, so
-    that it counts nothing in a sum. Unknown FLOPs only drop the compute term.
+    that it counts nothing in a sum.
     """
     seconds, known = floor_s(work.memory_bytes, work.flops, work.link, basis)
     return seconds * 1e9, known

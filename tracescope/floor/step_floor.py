@@ -13,7 +13,7 @@ from tracescope.floor.energy import Energy, EnergySplit, energy_j, energy_split,
 from tracescope.floor.experts import distinct_of, expectation_note
 from tracescope.floor.one_change import one_change_sentences
 from tracescope.floor.prefill import PrefillFloor, prefill_floor
-from tracescope.floor.pricing import ops_total_s
+from tracescope.floor.pricing import compute_s, memory_s, ops_total_s
 from tracescope.floor.step_ops import (
     StepTotals,
     counted_ops,
@@ -63,8 +63,7 @@ class StepFloor:
     @property
     def activation_s(self) -> float | None:
         """What unfused activations would add, in seconds: not physics, and in no floor."""
-        bandwidth = self.basis.bandwidth_bytes_per_s
-        return self.totals.activation / bandwidth if bandwidth else None
+        return memory_s(self.totals.activation, self.basis)
 
     @property
     def expectation(self) -> str | None:
@@ -115,14 +114,12 @@ def assemble_floor(
 ) -> StepFloor:
     """Everything else about a step whose totals, op floor, capacity and verdict are worked out; without ``moves``."""
     ranks = workload.tensor_parallel
-    bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
-    memory_s = total.memory_bytes / bandwidth if bandwidth else None
-    compute_s = total.flops / peak if peak else None
+    moving, computing = memory_s(total.streamed_bytes, basis), compute_s(total.flops, basis)
     spent = split = None
     notes = list(basis.notes)
     if basis.energy is not None and ops_s is not None:
         kv = total.kv_read + total.kv_append
-        spent = energy_j(total.memory_bytes, total.flops, total.link, ops_s, basis.energy)
+        spent = energy_j(total.streamed_bytes, total.flops, total.link, ops_s, basis.energy)
         split = energy_split(
             weight_bytes=total.weight_read,
             kv_bytes=kv,
@@ -147,10 +144,10 @@ def assemble_floor(
         scale_bytes=scale_bytes(model, ranks, workload.batch),
         stored_bytes=stored_bytes(model, ranks),
         kv_bytes_per_token=kv_bytes_per_token(model, ranks),
-        floor_weight_s=total.weight_read / bandwidth if bandwidth else None,
-        floor_memory_s=memory_s,
-        floor_compute_s=compute_s,
-        floor_roofline_s=None if memory_s is None else max(memory_s, compute_s or 0.0),
+        floor_weight_s=memory_s(total.weight_read, basis),
+        floor_memory_s=moving,
+        floor_compute_s=computing,
+        floor_roofline_s=None if moving is None else max(moving, computing or 0.0),
         floor_ops_s=ops_s,
         energy=spent,
         energy_split=split,

@@ -278,7 +278,7 @@ class StepTotals:
     flops: int = 0
 
     @property
-    def memory_bytes(self) -> int:
+    def streamed_bytes(self) -> int:
         """Weights, KV reads and KV appends: what T_mem counts (the embedding gather is not in it)."""
         return self.weight_read + self.kv_read + self.kv_append
 

@@ -72,7 +72,7 @@ class Sweep:
         return len(self.batch), len(self.context)
 
     @property
-    def memory_bytes(self) -> I64:
+    def streamed_bytes(self) -> I64:
         """Weights, KV reads and appends: what T_mem counts."""
         return self.weight_read + self.kv_read + self.kv_append
 

@@ -12,7 +12,7 @@ from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.capacity import Capacity
 from tracescope.floor.dtypes import weight_dtype
-from tracescope.floor.pricing import Amounts, ops_floor_s
+from tracescope.floor.pricing import Amounts, compute_binds, memory_s, ops_floor_s, ridge_flops_per_byte
 from tracescope.floor.step_ops import OpWork, counted_ops, step_totals
 
 BINDINGS: Final = ("weights", "kv", "compute", "capacity", "communication")
@@ -90,9 +90,7 @@ def binding_term(weights: Amounts, kv: Amounts, link: Amounts, flops: Amounts, b
     kind counts, weights (with gathered rows) where both are equal.
     """
     term = np.where(kv > weights, TERMS.index("kv"), TERMS.index("weights"))
-    bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
-    if peak is not None and bandwidth is not None:
-        term = np.where(flops * bandwidth > (weights + kv) * peak, TERMS.index("compute"), term)
+    term = np.where(compute_binds(weights + kv, flops, basis), TERMS.index("compute"), term)
     return np.where(link > 0, TERMS.index("communication"), term)
 
 
@@ -116,8 +114,10 @@ def verdict_of(
     spent = f"{units.seconds(getattr(part, binds))} of the {units.seconds(part.total)} floor"
     if binds == "weights":
         fits = "it fits, and still waits for its weights" if memory is not None else "the step waits for its weights"
-        arithmetic = f"{units.over(weight_read, basis.bandwidth_bytes_per_s)} of the {units.seconds(part.total)} floor"
-        return Verdict(binds, f"{fits}: {arithmetic}; {_reuse(model, workload)}")
+        arithmetic = units.over(weight_read, basis.bandwidth_bytes_per_s, memory_s(weight_read, basis))
+        return Verdict(
+            binds, f"{fits}: {arithmetic} of the {units.seconds(part.total)} floor; {_reuse(model, workload)}"
+        )
     if binds == "kv":
         tokens = f"{workload.batch:,} × {workload.context:,} cached tokens"
         return Verdict(binds, f"reading the KV cache of {tokens} takes {spent}; it grows with batch and context")
@@ -174,10 +174,8 @@ def _kv_passes_weights_batch(model: ModelSpec, workload: Workload) -> int | None
 
 def ridge_batch(model: ModelSpec, basis: Basis) -> float | None:
     """The batch at which a linear layer's FLOPs take as long as its weights: P · b_w / (2 · BW)."""
-    if basis.peak_flops_per_s is None or basis.bandwidth_bytes_per_s is None:
-        return None
-    bytes_per_weight = weight_dtype(model.weights).effective_bits() / 8
-    return basis.peak_flops_per_s * bytes_per_weight / (2 * basis.bandwidth_bytes_per_s)
+    intensity = ridge_flops_per_byte(basis)
+    return None if intensity is None else intensity * weight_dtype(model.weights).effective_bits() / 16
 
 
 def _compute_binds_batch(model: ModelSpec, workload: Workload, basis: Basis) -> int | None:

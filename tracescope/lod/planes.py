@@ -11,7 +11,7 @@ from tracescope.core.category import KIND_OF_CATEGORY, KINDS, MUTED_CATEGORIES, 
 from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import WorkTable
-from tracescope.floor.pricing import work_floor_ns
+from tracescope.floor.pricing import compute_s, memory_s, work_floor_ns
 
 F64 = NDArray[np.float64]
 
@@ -73,15 +73,14 @@ def plane_floors(work: WorkTable, basis: Basis) -> PlaneFloors:
     known = np.zeros((len(PLANES), len(work)), bool)
     ns[Plane.PATH], known[Plane.PATH] = work_floor_ns(work, basis)
     weights = np.where(work.weight_read < 0, -1, work.weight_read + np.maximum(work.embedding_gather, 0))
-    for plane, amount, per_s in (
-        (Plane.WEIGHTS, weights, basis.bandwidth_bytes_per_s),
-        (Plane.KV_READS, work.kv_read, basis.bandwidth_bytes_per_s),
-        (Plane.KV_APPENDS, work.kv_append, basis.bandwidth_bytes_per_s),
-        (Plane.COMPUTE, work.flops, basis.peak_flops_per_s),
+    for plane, seconds in (
+        (Plane.WEIGHTS, memory_s(weights, basis)),
+        (Plane.KV_READS, memory_s(work.kv_read, basis)),
+        (Plane.KV_APPENDS, memory_s(work.kv_append, basis)),
+        (Plane.COMPUTE, compute_s(work.flops, basis)),
     ):
-        if per_s:
-            known[plane] = amount >= 0
-            ns[plane] = np.where(known[plane], amount * (1e9 / per_s), 0)
+        known[plane] = ~np.isnan(seconds)
+        ns[plane] = np.where(known[plane], seconds * 1e9, 0)
     for plane in (Plane.COMMUNICATION, Plane.SELECTION):
         ns[plane], known[plane] = ns[Plane.PATH], known[Plane.PATH]
     return PlaneFloors(ns, known)

@@ -8,6 +8,7 @@ from tracescope.core.category import Category
 from tracescope.core.columns import U8, U16, U32
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import WorkTable
+from tracescope.floor.pricing import compute_s, link_s, memory_s
 
 ORDER: Final = (
     Category.WEIGHT_READ,
@@ -42,20 +43,7 @@ def dominant_categories(category: U8, further: U16, work: U32, table: WorkTable,
 def _floors(table: WorkTable, basis: Basis) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Seconds of each role (in ORDER) of each work row; 0 where the amount or the rate is not known."""
 
-    def seconds(
-        amount: np.ndarray[tuple[int], np.dtype[np.int64]], rate: int | None
-    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.where(amount > 0, amount, 0) / rate if rate else np.zeros(len(amount))
-
-    memory = basis.bandwidth_bytes_per_s
-    gathered = np.maximum(table.embedding_gather, 0)
-    return np.stack(
-        [
-            seconds(np.maximum(table.weight_read, 0) + gathered, memory),
-            seconds(table.kv_read, memory),
-            seconds(table.kv_append, memory),
-            seconds(table.flops, basis.peak_flops_per_s),
-            seconds(table.link, basis.link_bytes_per_s),
-            np.zeros(len(table)),
-        ]
-    )
+    weights = np.maximum(table.weight_read, 0) + np.maximum(table.embedding_gather, 0)
+    memory = (memory_s(amount, basis) for amount in (weights, table.kv_read, table.kv_append))
+    work = (compute_s(table.flops, basis), link_s(table.link, basis), np.zeros(len(table)))
+    return np.nan_to_num(np.stack([*memory, *work]))

@@ -8,9 +8,9 @@ import numpy as np
 from tracescope.core.category import Op
 from tracescope.core.columns import I64, U8
 from tracescope.core.hardware import Basis
-from tracescope.floor.pricing import F64
+from tracescope.floor.pricing import F64, datasheet_share
 from tracescope.synth.calibration import ALL_REDUCE, ATTENTION, PRODUCTS, Fit, calibration
-from tracescope.synth.demand import Demand, datasheet_share
+from tracescope.synth.demand import Demand
 
 KINDS: Final[dict[Op, tuple[str, ...]]] = {
     **dict.fromkeys((Op.QKV, Op.Q, Op.K, Op.V, Op.O, Op.GATE_UP, Op.GATE, Op.UP, Op.DOWN), (PRODUCTS,)),

@@ -19,7 +19,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from tracescope.floor.pricing import F64
+from tracescope.core.hardware import Basis
+from tracescope.floor.pricing import F64, compute_s, link_s, memory_s
 
 POOLED: Final = "pooled"
 """The fit over all machines, for a machine that nobody measured."""
@@ -118,6 +119,19 @@ def records(kind: str) -> list[dict[str, Any]]:
     return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
 
 
+def machine_bases() -> dict[str, Basis]:
+    """What prices the rows of each machine: the datasheet rates that were written down with them."""
+    return {
+        name: Basis(
+            bandwidth_bytes_per_s=row["bandwidth_bytes_per_s"],
+            bandwidth_source="datasheet",
+            peak_flops_per_s=row["bf16_flops_per_s"],
+            link_bytes_per_s=row.get("link_bytes_per_s"),
+        )
+        for name, row in measured()["machines"].items()
+    }
+
+
 def kernel_rows() -> dict[str, Rows]:
     """The measurements that the fits use, by kind, with the times that datasheet rates alone would give."""
     found = {PRODUCTS: _rows(records(PRODUCTS), "weight_bytes", lambda r: r["batch"] * r["weight_bytes"])}
@@ -130,20 +144,20 @@ def kernel_rows() -> dict[str, Rows]:
 
 def _rows(rows: list[dict[str, Any]], size: str | None, flops: Callable[[dict[str, Any]], int]) -> Rows:
     """FLOPs of a product in 16 bit: 2 · batch · elements, as many as ``batch`` times its bytes."""
-    machines = measured()["machines"]
-    memory = [0 if size is None else r[size] / machines[r["machine"]]["bandwidth_bytes_per_s"] for r in rows]
-    compute = [flops(r) / machines[r["machine"]]["bf16_flops_per_s"] for r in rows]
+    bases = machine_bases()
+    memory = [memory_s(0 if size is None else r[size], bases[r["machine"]]) or 0.0 for r in rows]
+    compute = [compute_s(flops(r), bases[r["machine"]]) or 0.0 for r in rows]
     us = np.array([r["us"] for r in rows], np.float64)
     return Rows(tuple(r["machine"] for r in rows), np.array(memory) * 1e9, np.array(compute) * 1e9, us * 1e3)
 
 
 def _link_rows(rows: list[dict[str, Any]]) -> Rows:
     """All-reduces: one rank of t sends 2(t − 1)/t of the message, at the link's datasheet rate."""
-    machines = measured()["machines"]
+    bases = machine_bases()
     sent = [2 * (r["ranks"] - 1) / r["ranks"] * r["message_bytes"] for r in rows]
-    rate = [machines[r["machine"]]["link_bytes_per_s"] for r in rows]
+    sending = [link_s(count, bases[r["machine"]]) or 0.0 for r, count in zip(rows, sent, strict=True)]
     us = np.array([r["us"] for r in rows], np.float64)
-    return Rows(tuple(r["machine"] for r in rows), np.array(sent) / np.array(rate) * 1e9, np.zeros(len(rows)), us * 1e3)
+    return Rows(tuple(r["machine"] for r in rows), np.array(sending) * 1e9, np.zeros(len(rows)), us * 1e3)
 
 
 def fit_kernels() -> tuple[Fit, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tracescope.core.columns import U32, Bool
 from tracescope.core.hardware import Basis
-from tracescope.floor.pricing import F64, Amounts
+from tracescope.floor.pricing import F64, Amounts, compute_s, link_s, memory_s
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -33,22 +33,6 @@ def demand_of(
     basis: Basis, floor_ns: F64, compute: Bool, *, memory: Amounts, flops: Amounts, link: Amounts, activation: Amounts
 ) -> Demand:
     """The demand of ops that move these bytes and compute these FLOPs; -1 (not known) counts nothing."""
-    bandwidth, peak = basis.bandwidth_bytes_per_s or 1, basis.peak_flops_per_s
-    return Demand(
-        floor_ns=floor_ns,
-        memory_ns=np.maximum(memory, 0) / bandwidth * 1e9,
-        compute_ns=np.maximum(flops, 0) / peak * 1e9 if peak else np.zeros_like(floor_ns),
-        link_ns=np.maximum(link, 0) / (basis.link_bytes_per_s or 1) * 1e9,
-        activation_ns=np.maximum(activation, 0) / bandwidth * 1e9,
-        compute=compute,
-    )
-
-
-def datasheet_share(basis: Basis) -> float:
-    """What to multiply a share of the datasheet rate by where the basis counts another one.
-
-    A sustained rate has the memory's own losses in it already.
-    """
-    if basis.hardware is None or basis.bandwidth_bytes_per_s is None or basis.bandwidth_source != "sustained":
-        return 1.0
-    return basis.hardware.bandwidth_bytes_per_s / basis.bandwidth_bytes_per_s
+    times = (memory_s(memory, basis), compute_s(flops, basis), link_s(link, basis), memory_s(activation, basis))
+    moving, computing, sending, unfused = (np.nan_to_num(seconds) * 1e9 for seconds in times)
+    return Demand(floor_ns, moving, computing, sending, unfused, compute)

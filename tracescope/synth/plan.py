@@ -12,7 +12,7 @@ from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import WorkTable
-from tracescope.floor.pricing import F64, work_floor_ns
+from tracescope.floor.pricing import F64, compute_binds, work_floor_ns
 from tracescope.floor.step_ops import OpWork, step_ops
 
 QUANTITIES: Final = ("weight_read", "embedding_gather", "kv_read", "kv_append", "activation", "link", "flops")
@@ -164,8 +164,6 @@ def binding_engine(table: WorkTable, basis: Basis) -> U8:
     """The engine that bounds each work row: the link if it moves bytes there, else whichever takes longer."""
     moved = table.weight_read + table.embedding_gather + table.kv_read + table.kv_append
     engine = np.where(moved > 0, MEMORY, COMPUTE).astype(np.uint8)
-    if basis.peak_flops_per_s is not None and basis.bandwidth_bytes_per_s is not None:
-        memory_s = moved / basis.bandwidth_bytes_per_s
-        engine[table.flops / basis.peak_flops_per_s > memory_s] = COMPUTE
+    engine[compute_binds(moved, table.flops, basis)] = COMPUTE
     engine[table.link > 0] = LINK
     return engine

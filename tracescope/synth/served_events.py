@@ -12,6 +12,7 @@ from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.request_stream import RequestStream
 from tracescope.core.trace import Dependencies, RequestTable, StepTable, Trace, TraceMeta, Track, WorkTable
+from tracescope.floor.pricing import compute_s, link_s, memory_s
 from tracescope.synth.batching import NOT_YET, Schedule
 from tracescope.synth.mixed_plan import Load, plan_load, step_rows
 from tracescope.synth.plan import COMPUTE, ENGINES, HOST, MEMORY, QUANTITIES, priced_table
@@ -221,10 +222,8 @@ def _by_role(rows: I64, basis: Basis) -> tuple[I64, NDArray[np.float64]]:
     column = {name: rows[:, i] for i, name in enumerate(QUANTITIES)}
     weights = column["weight_read"] + column["embedding_gather"]
     amount = np.stack([weights, column["kv_read"], column["kv_append"], column["flops"], column["link"]])
-    memory = basis.bandwidth_bytes_per_s or 1
-    rates = (memory, memory, memory, basis.peak_flops_per_s, basis.link_bytes_per_s)
-    per_unit = np.array([1 / rate if rate else 0.0 for rate in rates])
-    return amount, amount * per_unit[:, None]
+    seconds = np.concatenate([memory_s(amount[:3], basis), compute_s(amount[3:4], basis), link_s(amount[4:], basis)])
+    return amount, np.nan_to_num(seconds)
 
 
 def _without_first(table: WorkTable) -> WorkTable:

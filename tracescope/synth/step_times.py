@@ -11,7 +11,7 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.floor.pricing import F64, ops_floor_s
+from tracescope.floor.pricing import F64, compute_binds, compute_s, floor_s, memory_s, ops_floor_s
 from tracescope.floor.step_ops import OpWork, counted_ops
 from tracescope.synth.demand import demand_of
 from tracescope.synth.timing import expected_ns
@@ -150,13 +150,16 @@ class StepTimes:
         """Numbers of tokens between which the time is taken as straight; where FLOPs take over is one of them."""
         doublings = FAR.bit_length() - 1
         knots = {0.0, *(2.0 ** (np.arange(_KNOTS_PER_DOUBLING * doublings) / _KNOTS_PER_DOUBLING)).tolist()}
-        bandwidth, peak = self._basis.bandwidth_bytes_per_s, self._basis.peak_flops_per_s
         for op, growth in grown:
-            if bandwidth and peak:
-                slope = growth.kv_read / bandwidth - growth.flops / peak
-                turn = (op.flops / peak - op.memory_bytes / bandwidth) / slope if slope else 0.0
-                knots.add(turn if 0 < turn < FAR else 0.0)
+            slope = self._memory_over_compute_s(growth.kv_read, growth.flops)
+            turn = -self._memory_over_compute_s(op.memory_bytes, op.flops) / slope if slope else 0.0
+            knots.add(turn if 0 < turn < FAR else 0.0)
         return np.array(sorted(knots))
+
+    def _memory_over_compute_s(self, memory: int, flops: int) -> float:
+        """By how many seconds moving takes longer than computing; 0 where either has no rate."""
+        moving, computing = memory_s(memory, self._basis), compute_s(flops, self._basis)
+        return 0.0 if moving is None or computing is None else moving - computing
 
     def _times(self, ops: list[OpWork], batch: int) -> F64:
         floor, known = ops_floor_s(tuple(ops), self._basis)
@@ -178,9 +181,7 @@ class StepTimes:
     def _grown_times(self, op: OpWork, growth: Growth, tokens: F64) -> F64:
         """Times of one op that reads these many tokens, float64[tokens]."""
         memory, flops = op.memory_bytes + growth.kv_read * tokens, op.flops + growth.flops * tokens
-        seconds = memory / (self._basis.bandwidth_bytes_per_s or 1)
-        if self._basis.peak_flops_per_s is not None:
-            seconds = np.maximum(seconds, flops / self._basis.peak_flops_per_s)
+        seconds, _ = floor_s(memory, flops, np.zeros_like(memory), self._basis)
         kind = np.array([op.op], np.uint8)
         demand = demand_of(
             self._basis,
@@ -194,7 +195,6 @@ class StepTimes:
         return expected_ns(self._profile, self._basis, kind, demand)[:, 0]
 
     def _compute_bound(self, memory: F64, flops: F64) -> Bool:
-        bandwidth, peak = self._basis.bandwidth_bytes_per_s or 1, self._basis.peak_flops_per_s
-        needs = flops > 0 if peak is None else flops / peak > memory / bandwidth
-        bound: Bool = (memory == 0) & needs if peak is None else (memory == 0) | needs
+        needs = flops > 0 if self._basis.peak_flops_per_s is None else np.ones_like(flops, bool)
+        bound: Bool = (memory == 0) & needs | compute_binds(memory, flops, self._basis)
         return bound

@@ -13,9 +13,9 @@ from tracescope.core.category import Op
 from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
-from tracescope.floor.pricing import F64, round_cumulatively
+from tracescope.floor.pricing import F64, datasheet_share, round_cumulatively
 from tracescope.synth.calibrated import CalibratedLaw, calibrated_law, host_ns
-from tracescope.synth.demand import Demand, datasheet_share, demand_of
+from tracescope.synth.demand import Demand, demand_of
 from tracescope.synth.plan import COMPUTE, Plan
 
 IDEAL: Final = "ideal"

@@ -6,7 +6,7 @@ from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.units import count, millis, plural, rate, size
 from tracescope.floor.capacity import Capacity, capacity
-from tracescope.floor.pricing import ops_total_s
+from tracescope.floor.pricing import memory_s, ops_total_s
 from tracescope.floor.step_floor import op_count
 from tracescope.floor.step_ops import kv_bytes_per_token, step_totals
 
@@ -77,17 +77,19 @@ class Preview:
 def preview(model: ModelSpec, hardware: HardwareSpec, basis: Basis, workload: Workload) -> Preview:
     """The arithmetic of one step, through the same functions as ``tracescope floor``."""
     totals = step_totals(model, workload)
-    bandwidth = basis.bandwidth_bytes_per_s
-    kv, floor_s = totals.kv_read, ops_total_s(model, workload, basis)
     return Preview(
         weight_bytes=totals.weight_read,
-        kv_bytes=kv,
+        kv_bytes=totals.kv_read,
         kv_per_token=kv_bytes_per_token(model),
-        weight_ns=None if bandwidth is None else totals.weight_read * 1e9 / bandwidth,
-        kv_ns=None if bandwidth is None else kv * 1e9 / bandwidth,
-        floor_ns=None if floor_s is None else floor_s * 1e9,
+        weight_ns=_ns(memory_s(totals.weight_read, basis)),
+        kv_ns=_ns(memory_s(totals.kv_read, basis)),
+        floor_ns=_ns(ops_total_s(model, workload, basis)),
         ops=op_count(model, workload.tensor_parallel),
         batch=workload.batch,
-        bandwidth=bandwidth,
+        bandwidth=basis.bandwidth_bytes_per_s,
         memory=capacity(model, hardware, workload),
     )
+
+
+def _ns(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e9

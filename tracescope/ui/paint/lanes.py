@@ -27,7 +27,7 @@ from tracescope.ui.paint.gutter import paint_figures, paint_names
 from tracescope.ui.paint.hatch import GAP
 from tracescope.ui.paint.labels import labels_of
 from tracescope.ui.paint.pixels import argb, draw_line
-from tracescope.ui.paint.plain_lanes import paint_plain_lanes
+from tracescope.ui.paint.plain_rows import paint_plain_lanes
 from tracescope.ui.paint.time_axis import ticks, time_origin
 from tracescope.ui.theme import Theme
 from tracescope.ui.view_state import ViewState

@@ -12,6 +12,7 @@ from tracescope.core.trace import UNKNOWN
 from tracescope.core.units import MISSING, duration, flops, millis, percent, plural, rate, signed_duration, size
 from tracescope.core.units import peak as peak_rate
 from tracescope.floor.energy import Energy, EnergySplit
+from tracescope.floor.pricing import compute_s, memory_s
 from tracescope.floor.step_ops import kv_bytes_per_token_per_layer, layer_matrices
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import NO_FLOOR, event_floor, share_of_floor, why_no_floor
@@ -111,11 +112,11 @@ def _event_rows(document: Document, event: int, took: int, floor: int | None) ->
     link = int(trace.work.link[work])
     bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
     rows = _bytes_rows(document, event)
-    memory_ns = None if memory is None or bandwidth is None else memory * 1e9 / bandwidth
-    compute_ns = None if done < 0 or peak is None else done * 1e9 / peak
+    moving = None if memory is None else memory_s(memory, basis)
+    computing = compute_s(done, basis)
     if floor is None:
         rows.append(("floor", why_no_floor(document, event), NO_FLOOR))
-    elif compute_ns is not None and compute_ns > (memory_ns or 0.0):
+    elif computing is not None and computing > (moving or 0.0):
         rows.append(("floor", f"{flops(done)} ÷ {peak_rate(peak)}", duration(floor)))
     elif memory:
         rows.append(("floor", f"{size(memory)} ÷ {rate(bandwidth)}", duration(floor)))
