@@ -293,13 +293,13 @@ def test_low_mid_and_high_of_the_worked_step() -> None:
     fit = H100.energy
     assert fit is not None
     total = step_totals(LLAMA, Workload(8, 343))
-    assert total.memory_bytes == pytest.approx(15.37e9, rel=1e-3)
-    found = energy_j(total.memory_bytes, total.flops, 0, 7.46e-3, fit)
+    assert total.streamed_bytes == pytest.approx(15.37e9, rel=1e-3)
+    found = energy_j(total.streamed_bytes, total.flops, 0, 7.46e-3, fit)
     assert found.mid / 8 == pytest.approx(0.431, rel=0.01)
     assert found.low <= found.mid <= found.high
     for name in ("a100-80gb-sxm", "b200-sxm", "h200-sxm", "rtx-4090", "m2-ultra", "lesson-1tbs"):
         energy = load_hardware(name).energy
         assert energy is not None
         for seconds in (0.0, 1e-3, 1.0):
-            spent = energy_j(total.memory_bytes, total.flops, 0, seconds, energy)
+            spent = energy_j(total.streamed_bytes, total.flops, 0, seconds, energy)
             assert spent.low <= spent.mid <= spent.high

@@ -228,7 +228,7 @@ def test_golden_sizes(name: str, shared: Callable[[str], Path]) -> None:
         total = step_totals(model, Workload(batch, context))
         assert total.kv_read == values["kv_read"]
         assert total.kv_append == values["kv_append"]
-        assert total.memory_bytes == values["total_rw"]
+        assert total.streamed_bytes == values["total_rw"]
         assert total.flops == values["flops_linear"] + values["flops_attn"]
 
 
