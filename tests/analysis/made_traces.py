@@ -8,7 +8,8 @@ import numpy as np
 from tracescope.core.assemble import flagged_overlaps, lay_out, reordered
 from tracescope.core.category import BytesFrom, Category, Op, StepKind, TrackKind
 from tracescope.core.hardware import Basis, EnergyModel, HardwareSpec
-from tracescope.core.trace import EventTable, StepTable, Trace, TraceMeta, Track, WorkTable
+from tracescope.core.trace import EventTable, StepTable, Trace, TraceMeta, Track
+from tracescope.core.work_table import WorkTable
 
 STREAM = Track(TrackKind.DEVICE_STREAM, "stream 7", device=0, rank=0)
 SECOND_STREAM = Track(TrackKind.DEVICE_STREAM, "stream 8", device=0, rank=0)
@@ -22,6 +23,10 @@ ENERGY = EnergyModel((8.0, 10.0, 13.0), (0.4, 0.4, 0.4), (250.0, 200.0, 100.0), 
 MACHINE = HardwareSpec("test", "Test machine", GIGABYTE_A_SECOND, 10**9, {"bf16": 10**12}, "test", energy=ENERGY)
 BASIS = Basis(MACHINE, GIGABYTE_A_SECOND, "datasheet", 10**12, energy=ENERGY)
 NO_BASIS = Basis()
+
+AMOUNTS = (
+    "weight_read", "embedding_gather", "kv_read", "kv_append", "activation", "link", "flops", "bytes_from"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ def make_trace(events: Sequence[Ev], steps: Sequence[St], tracks: Sequence[Track
         lanes=laid.lanes,
         events=table,
         names=names,
-        work=WorkTable(*(column([w[i] for w in works]) for i in range(8))),
+        work=WorkTable.of(**{name: column([w[i] for w in works]) for i, name in enumerate(AMOUNTS)}),
         steps=StepTable(
             label=column([names.index(s.label) for s in steps]),
             kind=column([s.kind for s in steps]),

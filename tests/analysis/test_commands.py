@@ -310,7 +310,7 @@ def test_the_format_version_is_that_of_the_file_and_null_for_a_foreign_one(
 ) -> None:
     foreign = chrome(tmp_path / "a.json", {"ph": "X", "name": "work", "pid": 1, "tid": 1, "ts": 1, "dur": 2})
     assert ask("info", foreign)["format_version"] is None
-    assert ask("info", ideal)["format_version"] == 1
+    assert ask("info", ideal)["format_version"] == 2
 
 
 def test_progress_of_an_import_is_json_lines_on_stderr_where_asked_for(

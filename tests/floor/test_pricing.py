@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tracescope.core.category import BytesFrom, Op
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
-from tracescope.core.trace import WorkTable
+from tracescope.core.work_table import WorkTable
 from tracescope.floor.pricing import LINK_LATENCY_S, ops_floor_s, round_cumulatively, work_floor_ns
 from tracescope.floor.step_ops import step_ops
 from tracescope.models import load_hardware, load_model, make_basis
@@ -22,7 +22,7 @@ COLUMNS = ("weight_read", "embedding_gather", "kv_read", "kv_append", "activatio
 def table(*rows: dict[str, int]) -> WorkTable:
     """A work table of ``rows``, every column that is not given 0."""
     columns = {name: np.array([row.get(name, 0) for row in rows], np.int64) for name in COLUMNS}
-    return WorkTable(**columns, bytes_from=np.full(len(rows), BytesFrom.MODEL, np.uint8))
+    return WorkTable.of(**columns, bytes_from=np.full(len(rows), BytesFrom.MODEL, np.uint8))
 
 
 def test_bytes_over_bandwidth_or_flops_over_peak_whichever_is_longer() -> None:

@@ -16,13 +16,14 @@ from tracescope.core.trace import (
     Dependencies,
     Device,
     EventTable,
+    GraphNodes,
     RequestTable,
     StepTable,
     Trace,
     TraceMeta,
     Track,
-    WorkTable,
 )
+from tracescope.core.work_table import WorkTable
 from tracescope.lod.pyramid import Pyramid
 
 MODEL = ModelSpec("tiny", "test", 64, 2, 4, 2, 16, 256, 1000, True, assumptions=("tied by default",))
@@ -79,7 +80,7 @@ def full_trace(n: int = 500, seed: int = 1, names: tuple[str, ...] | None = None
         detail=rng.integers(0, 2, n),
         flags=rng.integers(0, sum(EventFlag) + 1, n),
     )
-    work = [np.array([-1, 0, 10**10, int(rng.integers(1, 10**6))]) for _ in range(7)]
+    work = [np.array([-1, 0, 10**10, int(rng.integers(1, 10**6))]) for _ in range(12)]
     edges = np.sort(rng.integers(1, n, n // 2)) if n > 1 else np.empty(0, np.int64)
     return Trace(
         meta=TraceMeta(
@@ -101,7 +102,7 @@ def full_trace(n: int = 500, seed: int = 1, names: tuple[str, ...] | None = None
         lanes=laid.lanes,
         events=reordered(events, laid.order),
         names=names,
-        work=WorkTable(*work, np.array([0, 1, 2, max(BytesFrom)])),
+        work=WorkTable(*work[:7], np.array([0, 1, 2, max(BytesFrom)]), *work[7:]),
         details=("", '{"grid":[1,2,3],"text":"é"}'),
         steps=StepTable(
             label=np.arange(steps),
@@ -121,6 +122,7 @@ def full_trace(n: int = 500, seed: int = 1, names: tuple[str, ...] | None = None
         dependencies=Dependencies(
             source=edges - 1, target=edges, kind=edges % (max(EdgeKind) + 1), recorded=edges % 2 == 0
         ),
+        graph_nodes=GraphNodes(np.array([0, n // 2 + 1])[: n - 1], np.array([7, 1 << 40])[: n - 1]),
         samples=SampleTable(np.full(3, 4), np.array([-5, 0, 10**6]), np.array([0.0, 12.5, -1e300])),
     )
 

@@ -176,6 +176,18 @@ def test_the_format_is_documented() -> None:
     assert f"version {native_layout.VERSION}" in text.splitlines()[0]
 
 
+def test_a_file_of_version_1_opens_with_what_came_later_filled_in() -> None:
+    old = native.read(Path(__file__).parent / "data" / "format_1.tscope.h5")
+    work = old.trace.work
+    assert old.version == 1
+    assert (old.pyramid is None, len(old.trace.events), len(old.trace.graph_nodes)) == (False, 60, 0)
+    assert work.index_read.tolist() == np.where(work.kv_read < 0, -1, 0).tolist()
+    assert work.state_write.tolist() == np.where(work.kv_append < 0, -1, 0).tolist()
+    assert work.link_reduced.tolist() == work.link.tolist()
+    assert set(work.recorded.tolist()) == {-1}
+    assert old.trace.meta.tensor_parallel == 0
+
+
 def test_what_is_native(tmp_path: Path) -> None:
     path = tmp_path / "a.tscope.h5"
     save.write(path, empty_trace())

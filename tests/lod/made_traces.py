@@ -8,7 +8,8 @@ import numpy as np
 from tracescope.core.assemble import lay_out, reordered
 from tracescope.core.category import BytesFrom, Category, Op, StepKind, TrackKind
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import EventTable, StepTable, Trace, TraceMeta, Track, WorkTable
+from tracescope.core.trace import EventTable, StepTable, Trace, TraceMeta, Track
+from tracescope.core.work_table import WorkTable
 
 BASIS = Basis(bandwidth_bytes_per_s=10**12, bandwidth_source="user", peak_flops_per_s=10**14)
 
@@ -72,9 +73,9 @@ def make_trace(
         lanes=laid.lanes,
         events=reordered(events, laid.order),
         names=tuple(names),
-        work=WorkTable(
-            column[0], none, column[1], column[2], none, none, column[3],
-            np.full(len(rows), BytesFrom.USER, np.uint8),
+        work=WorkTable.of(
+            weight_read=column[0], embedding_gather=none, kv_read=column[1], kv_append=column[2], activation=none,
+            link=none, flops=column[3], bytes_from=np.full(len(rows), BytesFrom.USER, np.uint8),
         ),
         steps=StepTable(
             label=np.full(count, names.index("step"), np.uint32),

@@ -6,7 +6,7 @@ from recordings import EMBED, GEMM, NORM, Recording
 
 from tracescope.core.category import Category, Op
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import WorkTable
+from tracescope.core.work_table import WorkTable
 from tracescope.models import load_model
 from tracescope.recognise.fused import dominant_categories
 from tracescope.recognise.recognise import recognise
@@ -38,7 +38,7 @@ def test_the_role_with_the_largest_floor_is_the_category(
     own: Category, also: Category, amounts: dict[str, int], basis: Basis | None, expected: Category
 ) -> None:
     names = [n for n in WorkTable.__dataclass_fields__ if n != "bytes_from"]
-    table = WorkTable(**{n: np.array([-1, amounts.get(n, 0)]) for n in names}, bytes_from=np.zeros(2, np.uint8))
+    table = WorkTable.of(**{n: np.array([-1, amounts.get(n, 0)]) for n in names}, bytes_from=np.zeros(2, np.uint8))
     found = dominant_categories(
         np.array([own], np.uint8), np.array([also.role], np.uint16), np.array([1], np.uint32), table, basis
     )

@@ -13,7 +13,8 @@ from tracescope.analysis.steps import StepSeries
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64, Bool
 from tracescope.core.model import ModelSpec
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.kv_cache import kv_read_per_request
 from tracescope.floor.step_ops import kv_bytes_per_token, weight_read_bytes
 

@@ -11,8 +11,9 @@ from tracescope.core.category import Op
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
 from tracescope.core.units import ALL_ACCEPTED
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.capacity import Capacity, capacity
 from tracescope.floor.verdict import Crossovers, Verdict, crossovers, verdict
 

@@ -9,7 +9,8 @@ from tracescope.analysis.exposed_time import StepRows
 from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.pricing import memory_s, whole_ns, work_floor_ns
 
 _FINEST = 32

@@ -11,7 +11,8 @@ from tracescope.core.category import BytesFrom, Category, EventFlag, Op
 from tracescope.core.columns import I64
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.pricing import work_floor_ns
 
 

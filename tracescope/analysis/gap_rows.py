@@ -8,7 +8,8 @@ from tracescope.analysis.layers import LayerRows, layer_rows
 from tracescope.core.category import Category, Op
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from tracescope.core.category import Category
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.report import ImportReport
-from tracescope.core.trace import UNKNOWN, Device, Trace
+from tracescope.core.trace import Device, Trace
+from tracescope.core.work_table import UNKNOWN
 
 UNCLASSIFIED_SHARE = 0.005
 """Above half a percent of device time, unrecognised kernels are worth a word."""

@@ -13,7 +13,8 @@ from tracescope.analysis.work_sums import WorkSums, grouped, main_category, work
 from tracescope.core.category import Category, Op
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 
 
 @dataclass(frozen=True, eq=False, slots=True)

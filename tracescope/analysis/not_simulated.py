@@ -7,7 +7,8 @@ import numpy as np
 from tracescope.analysis.step_workload import ranks_that_fit
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.experts import distinct_of, expectation_note
 from tracescope.floor.prefill import prefill_floor
 

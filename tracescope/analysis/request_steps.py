@@ -4,7 +4,8 @@ import numpy as np
 
 from tracescope.core.columns import I64, Bool
 from tracescope.core.model import ModelSpec
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.kv_cache import attended_tokens, kv_bytes_per_token_per_layer
 
 

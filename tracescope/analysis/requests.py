@@ -9,7 +9,8 @@ from tracescope.analysis.not_simulated import not_simulated
 from tracescope.analysis.table import Column, Table, known_column
 from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 
 PERCENTILES: Final = (50, 95, 99)
 

@@ -12,8 +12,9 @@ from tracescope.analysis.work_sums import work_sums
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
 from tracescope.core.units import ALL_ACCEPTED
+from tracescope.core.work_table import UNKNOWN
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,6 +39,7 @@ class StepSeries:
     streamed_bytes: I64
     memory_bytes: I64
     link: I64
+    link_reduced: I64
     flops: I64
     floor_weight_ns: I64
     floor_kv_read_ns: I64
@@ -79,6 +81,7 @@ def step_series(trace: Trace, basis: Basis, chosen: I64 | None = None) -> StepSe
         streamed_bytes=work.streamed_bytes,
         memory_bytes=work.memory_bytes,
         link=work.link,
+        link_reduced=work.link_reduced,
         flops=work.flops,
         floor_weight_ns=streaming_ns(work.weight_read, basis),
         floor_kv_read_ns=streaming_ns(work.kv_read, basis),

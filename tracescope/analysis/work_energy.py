@@ -9,6 +9,7 @@ from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
 from tracescope.floor.energy import Energy, EnergySplit, energy_j, energy_split
+from tracescope.floor.pricing import sent_bytes
 
 Joules = tuple[Energy, EnergySplit]
 """The three totals, and the parts of the middle one; the parts add up to it."""
@@ -27,6 +28,8 @@ class Amounts(Protocol):
     def flops(self) -> I64: ...
     @property
     def link(self) -> I64: ...
+    @property
+    def link_reduced(self) -> I64: ...
 
 
 def energy_of(work: Amounts, row: int, duration_ns: int, basis: Basis) -> Joules | None:
@@ -38,7 +41,9 @@ def energy_of(work: Amounts, row: int, duration_ns: int, basis: Basis) -> Joules
     model = basis.energy
     if model is None:
         return None
-    columns = (work.weight_read, work.kv_read, work.kv_append, work.flops, work.link)
+    columns = (
+        work.weight_read, work.kv_read, work.kv_append, work.flops, sent_bytes(work.link, work.link_reduced, basis)
+    )  # fmt: skip
     weights, read, append, flops, link = (int(column[row]) for column in columns)
     if min(weights, read, append, flops) < 0 or (link < 0 and model.link_pj_per_bit is not None):
         return None

@@ -8,7 +8,8 @@ import numpy as np
 
 from tracescope.core.category import Category
 from tracescope.core.columns import I64, U8, Bool
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 
 _ROLES: dict[str, int] = {
     "weight_read": Category.WEIGHT_READ.role,
@@ -16,6 +17,7 @@ _ROLES: dict[str, int] = {
     "kv_read": Category.KV_READ.role,
     "kv_append": Category.KV_APPEND.role,
     "link": Category.COMMUNICATION.role,
+    "link_reduced": Category.COMMUNICATION.role,
     "flops": Category.WEIGHT_READ.role | Category.KV_READ.role,
 }
 """Which roles say that an event certainly has an amount in this column; 0: none does, unknown counts as nothing."""
@@ -37,6 +39,7 @@ class WorkSums:
     kv_read: I64
     kv_append: I64
     link: I64
+    link_reduced: I64
     flops: I64
 
     @property

@@ -64,8 +64,9 @@ def _bytes(floor: StepFloor) -> Iterator[tuple[str, str]]:
     yield "KV read", f"{_kv_read(floor, batch, context, token)} = {units.size(total.kv_read)}"
     yield "KV append", f"{batch} × {token} = {units.size(total.kv_append)}"
     yield "embedding gather", f"{units.size(total.embedding_gather)}  ({batch} rows, not the table)"
-    if total.link:
-        yield "link", f"{units.size(total.link)} sent by this rank"
+    if floor.sent_bytes:
+        helped = ", the switch adds up" if floor.basis.switch_reduces else ""
+        yield "link", f"{units.size(floor.sent_bytes)} sent by this rank{helped}"
     yield "FLOPs", units.flops(total.flops)
     yield "stored weights", units.size(floor.stored_bytes)
 

@@ -165,6 +165,10 @@ class EdgeKind(IntEnum):
     RESOURCE = 1
     LAUNCH = 2
     PREVIOUS_TOKEN = 3
+    COLLECTIVE = 4
+    """All ranks leave a collective together: none before the last has arrived."""
+    SYNC = 5
+    """The host, or another stream, waited for it explicitly."""
 
     @property
     def label(self) -> str:

@@ -24,7 +24,8 @@ class HardwareSpec:
     """One device. Rates are decimal and dense; capacity is what the device has.
 
     ``flops_per_s`` maps a compute dtype (``bf16``, ``fp8``, ``int8``) to its dense rate; a dtype that is absent has no
-    native rate and computes at the 16-bit one. ``sustained_bytes_per_s`` is None where nobody measured it.
+    native rate and computes at the 16-bit one. ``switch_reduces``: the switch between the ranks adds up what they send
+    in an all-reduce, so that each sends its message once. ``sustained_bytes_per_s`` is None where nobody measured it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class HardwareSpec:
     source: str
     tdp_w: float | None = None
     link_bytes_per_s: int | None = None
+    switch_reduces: bool = False
     sustained_bytes_per_s: int | None = None
     sustained_source: str = ""
     llc_bytes: int | None = None
@@ -58,6 +60,7 @@ class Basis:
     peak_flops_per_s: int | None = None
     compute_dtype: str = "bf16"
     link_bytes_per_s: int | None = None
+    switch_reduces: bool = False
     energy: EnergyModel | None = None
     notes: tuple[str, ...] = field(default=())
     """Sentences that belong under any number made from this basis, such as a dtype without a native rate."""

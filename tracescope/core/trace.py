@@ -6,15 +6,13 @@ from typing import Self
 
 import numpy as np
 
-from tracescope.core.category import BytesFrom, StepKind, TrackKind
+from tracescope.core.category import StepKind, TrackKind
 from tracescope.core.columns import I16, I32, I64, U8, U16, U32, Bool, empty_columns, freeze_columns
 from tracescope.core.hardware import HardwareSpec
 from tracescope.core.model import ModelSpec
 from tracescope.core.report import ImportReport, Source
 from tracescope.core.samples import SampleTable
-
-UNKNOWN = -1
-"""The value of every quantity column that is not known. It is never 0, and it is null in JSON."""
+from tracescope.core.work_table import UNKNOWN, WorkTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,45 +95,6 @@ class EventTable:
     def end(self) -> I64:
         """``start + duration``, int64 ns."""
         return self.start + self.duration
-
-
-@dataclass(frozen=True, eq=False)
-class WorkTable:
-    """Deduplicated amounts of work: bytes int64, FLOPs int64, -1 where not known (which is not 0).
-
-    ``weight_read``: weights streamed from memory; ``embedding_gather``: the embedding (and position) rows that a step
-    looks up, counted apart from the weights; ``link``: bytes over the interconnect; ``bytes_from``: a BytesFrom.
-    Row 0 is "nothing known".
-    """
-
-    weight_read: I64
-    embedding_gather: I64
-    kv_read: I64
-    kv_append: I64
-    activation: I64
-    link: I64
-    flops: I64
-    bytes_from: U8
-
-    def __post_init__(self) -> None:
-        freeze_columns(self)
-
-    def __len__(self) -> int:
-        return len(self.weight_read)
-
-    @cached_property
-    def memory_bytes(self) -> I64:
-        """All bytes of a row over the memory bus (weights, embedding rows, KV), -1 where any of them is not known."""
-        kinds = np.stack([self.weight_read, self.embedding_gather, self.kv_read, self.kv_append])
-        total: I64 = np.where((kinds == UNKNOWN).any(axis=0), UNKNOWN, kinds.sum(axis=0))
-        total.flags.writeable = False
-        return total
-
-    @classmethod
-    def unknown(cls) -> Self:
-        """A table of the single row "nothing known"."""
-        minus = np.full(1, UNKNOWN, np.int64)
-        return cls(minus, minus, minus, minus, minus, minus, minus, np.full(1, BytesFrom.NONE, np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,12 +191,37 @@ class Dependencies:
         return slice(int(low), int(high))
 
 
+@dataclass(frozen=True, eq=False)
+class GraphNodes:
+    """Which node of a captured graph each replayed kernel is, where the recorder says so; sorted by ``event``.
+
+    ``event`` event ids; ``node`` the recorder's id: the same node is the same operation in every replay.
+    """
+
+    event: U32
+    node: I64
+
+    def __post_init__(self) -> None:
+        freeze_columns(self)
+        if (self.event[1:] <= self.event[:-1]).any():
+            raise ValueError("graph nodes must be sorted by event, one an event")
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """A table without rows."""
+        return cls(**empty_columns(cls))
+
+
 @dataclass(frozen=True, slots=True)
 class TraceMeta:
     """What is known about a trace as a whole.
 
     ``base_ns``: absolute time of relative 0 (as the source counts, never rebased on output); ``resolution_ns``: the
-    coarsest step of the source's clock; ``profile``: the synthesis profile, empty for a recorded trace;
+    coarsest step of the source's clock; ``tensor_parallel``: over how many ranks the model is split, 0 where nobody
+    said; ``profile``: the synthesis profile, empty for a recorded trace;
     ``bandwidth_bytes_per_s`` and ``bandwidth_source``: what the trace was priced with when it was made, if anything.
     """
 
@@ -251,6 +235,7 @@ class TraceMeta:
     compute_dtype: str = "bf16"
     base_ns: int = 0
     resolution_ns: int = 1
+    tensor_parallel: int = 0
     profile: str = ""
     seed: int | None = None
     devices: tuple[Device, ...] = ()
@@ -281,6 +266,7 @@ class Trace:
     requests: RequestTable = field(default_factory=RequestTable.empty)
     dependencies: Dependencies = field(default_factory=Dependencies.empty)
     samples: SampleTable = field(default_factory=SampleTable.empty)
+    graph_nodes: GraphNodes = field(default_factory=GraphNodes.empty)
 
     def __post_init__(self) -> None:
         n = len(self.events)
@@ -298,6 +284,8 @@ class Trace:
         d = self.dependencies
         if len(d) and max(int(d.source.max()), int(d.target.max())) >= n:
             raise ValueError("a dependency names an event that does not exist")
+        if len(self.graph_nodes) and int(self.graph_nodes.event[-1]) >= n:
+            raise ValueError("a graph node names an event that does not exist")
         sampled = np.unique(self.samples.track).tolist()
         if any(t >= len(self.tracks) or self.tracks[t].kind is not TrackKind.COUNTER for t in sampled):
             raise ValueError("a sample is of a track that is no counter")

@@ -21,8 +21,8 @@ from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.experts import distinct_of, shares_of_expectation
 from tracescope.floor.kv_cache import prefix_groups
 from tracescope.floor.layer_weights import layer_weights
-from tracescope.floor.pricing import F64, floor_s
-from tracescope.floor.step_ops import OpWork, all_reduce_link_bytes, closing_ops, layer_groups, layer_ops, opening_ops
+from tracescope.floor.pricing import F64, floor_s, sent_bytes
+from tracescope.floor.step_ops import OpWork, all_reduce_bytes, closing_ops, layer_groups, layer_ops, opening_ops
 from tracescope.floor.verdict import TERMS, binding_term
 
 Line = TypeVar("Line", I64, F64)
@@ -91,7 +91,7 @@ class OpGrid:
         weights = self._weight_floats(batch) + requests * self._gather
         kv = groups * self._kv[0] + requests * self._kv[1] + requests * self._append
         flops = requests * self._flops
-        link = self._link(batch)[..., None] * self._sends
+        link = sent_bytes(*self._link(batch), basis)[..., None] * self._sends
         weights, kv, flops, link = np.broadcast_arrays(weights, kv, flops, link)
         seconds, known = floor_s(weights + kv, flops, link, basis)
         if not known.all():
@@ -117,10 +117,13 @@ class OpGrid:
         experts = self._model.experts
         return 1.0 if experts is None else float(distinct_of(experts, batch) / experts.experts)
 
-    def _link(self, batch: I64) -> I64:
+    def _link(self, batch: I64) -> tuple[I64, I64]:
+        """Bytes that one rank sends in one all-reduce: by itself, and where the switch adds up."""
         if not self._sends.any():
-            return np.zeros_like(batch)
-        return _each(batch, lambda b: all_reduce_link_bytes(self._model, b, self._ranks))
+            return np.zeros_like(batch), np.zeros_like(batch)
+        alone = _each(batch, lambda b: all_reduce_bytes(self._model, b, self._ranks)[0])
+        reduced = _each(batch, lambda b: all_reduce_bytes(self._model, b, self._ranks)[1])
+        return alone, reduced
 
     def weight_read(self, batch: I64) -> I64:
         """Weights of a whole step, exact, int64 of the shape of ``batch``."""
@@ -153,9 +156,11 @@ class OpGrid:
         _refuse_large(float(one.max()) * float(batch.max()))
         return batch * one
 
-    def link(self, batch: I64) -> I64:
-        """Bytes that one rank sends in a step, exact, of the shape of ``batch``."""
-        return self._link(batch) * int(self._count[self._sends].sum())
+    def link(self, batch: I64) -> tuple[I64, I64]:
+        """Bytes that one rank sends in a step, exact, like ``batch``: alone, and where the switch adds up."""
+        times = int(self._count[self._sends].sum())
+        alone, reduced = self._link(batch)
+        return alone * times, reduced * times
 
 
 def _lines(one: Line, two: Line | None) -> tuple[Line, Line]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.trace import UNKNOWN, WorkTable
+from tracescope.core.work_table import UNKNOWN, WorkTable
 from tracescope.floor.step_ops import OpWork, counted_ops
 
 F64 = NDArray[np.float64]
@@ -54,6 +54,15 @@ def _over(amount: float | Amounts, rate: int | None) -> float | F64 | None:
     if isinstance(amount, np.ndarray):
         return np.where(amount >= 0, amount, np.nan) / (rate or np.nan)
     return None if amount < 0 or not rate else amount / rate
+
+
+@overload
+def sent_bytes(link: int, link_reduced: int, basis: Basis) -> int: ...
+@overload
+def sent_bytes(link: Amounts, link_reduced: Amounts, basis: Basis) -> Amounts: ...
+def sent_bytes(link: int | Amounts, link_reduced: int | Amounts, basis: Basis) -> int | Amounts:
+    """Bytes that one rank sends: the fewer of both where the switch of this machine adds up what the ranks send."""
+    return link_reduced if basis.switch_reduces else link
 
 
 def whole_ns(seconds: F64) -> I64:
@@ -101,7 +110,8 @@ def floor_s(memory: Amounts, flops: Amounts, link: Amounts, basis: Basis) -> tup
 def ops_floor_s(ops: tuple[OpWork, ...], basis: Basis) -> tuple[F64, Bool]:
     """Floors of ``ops`` in seconds, float64[n], and whether each is known (0.0 where it is not)."""
     # Amounts as floats: a hostile config times a large batch leaves int64, and a time needs no more than 53 bits.
-    columns = np.array([(op.memory_bytes, op.flops, op.link) for op in ops], np.float64).reshape(-1, 3)
+    amounts = [(op.memory_bytes, op.flops, sent_bytes(op.link, op.link_reduced, basis)) for op in ops]
+    columns = np.array(amounts, np.float64).reshape(-1, 3)
     return floor_s(columns[:, 0], columns[:, 1], columns[:, 2], basis)
 
 
@@ -119,7 +129,8 @@ def work_floor_ns(work: WorkTable, basis: Basis) -> tuple[F64, Bool]:
     Known means: no amount of bytes is missing and the basis prices those that are there. An unknown floor is 0.0, so
     that it counts nothing in a sum.
     """
-    seconds, known = floor_s(work.memory_bytes, work.flops, work.link, basis)
+    sent = sent_bytes(work.link, work.link_reduced, basis)
+    seconds, known = floor_s(work.memory_bytes, work.flops, sent, basis)
     return seconds * 1e9, known
 
 

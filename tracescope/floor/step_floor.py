@@ -13,7 +13,7 @@ from tracescope.floor.energy import Energy, EnergySplit, energy_j, energy_split,
 from tracescope.floor.experts import distinct_of, expectation_note
 from tracescope.floor.one_change import one_change_sentences
 from tracescope.floor.prefill import PrefillFloor, prefill_floor
-from tracescope.floor.pricing import compute_s, memory_s, ops_total_s
+from tracescope.floor.pricing import compute_s, memory_s, ops_total_s, sent_bytes
 from tracescope.floor.step_ops import (
     StepTotals,
     counted_ops,
@@ -66,6 +66,11 @@ class StepFloor:
         return memory_s(self.totals.activation, self.basis)
 
     @property
+    def sent_bytes(self) -> int:
+        """Bytes that one rank sends over its link in the step, by what the machine's switch does."""
+        return sent_bytes(self.totals.link, self.totals.link_reduced, self.basis)
+
+    @property
     def expectation(self) -> str | None:
         """What the bytes of a mixture rest on; None without one."""
         experts = self.model.experts
@@ -116,21 +121,22 @@ def assemble_floor(
     ranks = workload.tensor_parallel
     moving, computing = memory_s(total.streamed_bytes, basis), compute_s(total.flops, basis)
     spent = split = None
+    sent = sent_bytes(total.link, total.link_reduced, basis)
     notes = list(basis.notes)
     if basis.energy is not None and ops_s is not None:
         kv = total.kv_read + total.kv_append
-        spent = energy_j(total.streamed_bytes, total.flops, total.link, ops_s, basis.energy)
+        spent = energy_j(total.streamed_bytes, total.flops, sent, ops_s, basis.energy)
         split = energy_split(
             weight_bytes=total.weight_read,
             kv_bytes=kv,
             flops=total.flops,
-            link_bytes=total.link,
+            link_bytes=sent,
             seconds=ops_s,
             model=basis.energy,
         )
         note = power_note(spent, ops_s, basis.hardware.tdp_w if basis.hardware else None)
         notes += [note] if note else []
-        if total.link and basis.energy.link_pj_per_bit is None:
+        if sent and basis.energy.link_pj_per_bit is None:
             notes.append("link energy is not counted: no sourced value is known")
     if model.max_positions is not None and workload.context >= model.max_positions:
         notes.append(f"the context is past the model's {model.max_positions:,} positions")

@@ -40,7 +40,7 @@ __all__ = [
     "OpWork",
     "Shard",
     "StepTotals",
-    "all_reduce_link_bytes",
+    "all_reduce_bytes",
     "closing_ops",
     "counted_ops",
     "kv_bytes_per_token",
@@ -65,7 +65,8 @@ class OpWork:
     """What one op of a step moves and computes; ``layer`` is -1 outside the layers. Bytes and FLOPs are exact.
 
     ``embedding_gather`` is counted apart from ``weight_read``. ``activation`` is what an unfused kernel would move
-    besides; it is shown but never part of a floor. ``link`` are bytes over the interconnect by one rank.
+    besides; it is shown but never part of a floor. ``link`` are bytes that one rank sends over
+    the interconnect, ``link_reduced`` those where the switch adds up what the ranks send.
     """
 
     layer: int
@@ -78,6 +79,7 @@ class OpWork:
     kv_append: int = 0
     activation: int = 0
     link: int = 0
+    link_reduced: int = 0
     flops: int = 0
 
     @property
@@ -86,10 +88,14 @@ class OpWork:
         return self.weight_read + self.embedding_gather + self.kv_read + self.kv_append
 
 
-def all_reduce_link_bytes(model: ModelSpec, batch: int, ranks: int) -> int:
-    """Bytes that one rank sends in a ring all-reduce of the hidden state: 2(t - 1)/t of the message."""
+def all_reduce_bytes(model: ModelSpec, batch: int, ranks: int) -> tuple[int, int]:
+    """Bytes that one rank sends in an all-reduce of the hidden state: by itself, and with the switch's help.
+
+    A ring sends 2(t - 1)/t of the message, the least without help; a switch that adds up gets it once.
+    """
     message = batch * model.hidden * plain_bytes(model.activations)
-    return -(-message * 2 * (ranks - 1) // ranks)
+    alone = -(-message * 2 * (ranks - 1) // ranks)
+    return alone, min(message, alone)
 
 
 _W, _K, _A, _C = Category.WEIGHT_READ, Category.KV_READ, Category.KV_APPEND, Category.COMPUTE
@@ -200,7 +206,8 @@ def _expert_ops(
 
 def _all_reduce(model: ModelSpec, batch: int, ranks: int, layer: int) -> OpWork:
     category = Category.COMMUNICATION
-    return OpWork(layer, Op.ALL_REDUCE, category, category.role, link=all_reduce_link_bytes(model, batch, ranks))
+    alone, reduced = all_reduce_bytes(model, batch, ranks)
+    return OpWork(layer, Op.ALL_REDUCE, category, category.role, link=alone, link_reduced=reduced)
 
 
 def opening_ops(model: ModelSpec, workload: Workload) -> tuple[OpWork, ...]:
@@ -275,6 +282,7 @@ class StepTotals:
     kv_append: int = 0
     activation: int = 0
     link: int = 0
+    link_reduced: int = 0
     flops: int = 0
 
     @property

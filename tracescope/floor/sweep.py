@@ -13,7 +13,7 @@ from tracescope.floor.capacity import Capacity, capacity
 from tracescope.floor.dependence import TOKENS, dependence_of
 from tracescope.floor.energy import fitted_j
 from tracescope.floor.op_grid import OpGrid
-from tracescope.floor.pricing import F64
+from tracescope.floor.pricing import F64, sent_bytes
 from tracescope.floor.step_floor import StepFloor, assemble_floor
 from tracescope.floor.step_ops import StepTotals
 from tracescope.floor.verdict import (
@@ -53,6 +53,7 @@ class Sweep:
     kv_append: I64
     activation: I64
     link: I64
+    link_reduced: I64
     flops: I64
     floor_ops_s: F64 | None
     shares_s: F64 | None
@@ -138,7 +139,7 @@ def sweep(
     gather, append, activation, flops = (
         grid.times_one(column, name) for name in ("embedding_gather", "kv_append", "activation", "flops")
     )
-    link = spread(grid.link(column))
+    link, link_reduced = (spread(amount) for amount in grid.link(column))
     priced = grid.floors(column, basis)
     floor, shares = (None, None) if priced is None else priced
     largest = _capacity_frontier(model, workload, basis, context)
@@ -146,7 +147,13 @@ def sweep(
     energy = None
     if basis.energy is not None and floor is not None:
         memory = (weight_read + kv_read + append).astype(np.float64)
-        parts = fitted_j(memory, flops.astype(np.float64), link.astype(np.float64), floor, model=basis.energy)
+        parts = fitted_j(
+            memory,
+            flops.astype(np.float64),
+            sent_bytes(link, link_reduced, basis).astype(np.float64),
+            floor,
+            model=basis.energy,
+        )
         energy = np.stack([np.minimum.reduce(parts), parts[1], np.maximum.reduce(parts)])
     return Sweep(
         model=model,
@@ -160,6 +167,7 @@ def sweep(
         kv_append=append,
         activation=activation,
         link=link,
+        link_reduced=link_reduced,
         flops=flops,
         floor_ops_s=floor,
         shares_s=shares,

@@ -169,12 +169,13 @@ class _Gate:
         rows = {table: self._integer(f"{table}_rows") for table in layout.COUNTED if self._has(table)}
         sha256 = self._text("columns_sha256", 64)
         arrays = self._integer("pyramid_arrays")
-        groups = {column.split("/")[0] for column in layout.COLUMNS} | ({layout.PYRAMID} if arrays else set())
+        allowed = layout.columns_of(version)
+        groups = {column.split("/")[0] for column in allowed} | ({layout.PYRAMID} if arrays else set())
         groups -= layout.OPTIONAL - rows.keys()
         self._expect_names(self._root, groups, "the file")
         columns: dict[str, Column] = {}
         for group in sorted(groups - {layout.PYRAMID}):
-            columns |= self._table(group, rows)
+            columns |= self._table(group, rows, allowed)
         if arrays:
             columns |= self._pyramid(arrays)
         self._check_sizes(columns)
@@ -256,8 +257,8 @@ class _Gate:
 
     # --- groups and datasets ---
 
-    def _table(self, group: str, rows: dict[str, int]) -> dict[str, Column]:
-        wanted = {name: dtype for name, dtype in layout.COLUMNS.items() if name.startswith(group + "/")}
+    def _table(self, group: str, rows: dict[str, int], allowed: dict[str, np.dtype[Any]]) -> dict[str, Column]:
+        wanted = {name: dtype for name, dtype in allowed.items() if name.startswith(group + "/")}
         gid = self._child(self._root, group, h5py.h5g.GroupID)
         self._expect_names(gid, {name.split("/")[1] for name in wanted}, group)
         columns = {}

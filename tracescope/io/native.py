@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tracescope.core.category import TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Lanes, Trace, TraceMeta, Track
+from tracescope.core.work_table import WorkTable
 from tracescope.io import native_layout as layout
 from tracescope.io.gate import Column, Structure, damaged, inspect, is_hdf5
 from tracescope.io.native_chunks import ChunkError, decode_into, pool
@@ -176,7 +177,7 @@ def _table(cls: type, name: str, arrays: Arrays) -> Any:
             columns[path.removeprefix(prefix)] = array
     for field in layout.BOOLEANS[name]:
         columns[field] = columns[field].view(np.bool_)
-    return cls(**columns)
+    return WorkTable.of(**columns) if cls is WorkTable else cls(**columns)  # a file of version 1 has fewer columns
 
 
 def _check_description(description: Description) -> None:

@@ -1,4 +1,4 @@
-"""Layout of the native file, version 1: groups, columns, their dtypes and the limits that writer and reader share."""
+"""Layout of the native file, version 2: groups, columns, their dtypes and the limits that writer and reader share."""
 
 import re
 from dataclasses import dataclass
@@ -9,10 +9,11 @@ import numpy as np
 from tracescope.core.category import BytesFrom, Category, EdgeKind, EventFlag, Op, StepKind
 from tracescope.core.columns import empty_columns
 from tracescope.core.samples import SampleTable
-from tracescope.core.trace import Dependencies, EventTable, RequestTable, StepTable, WorkTable
+from tracescope.core.trace import Dependencies, EventTable, GraphNodes, RequestTable, StepTable
+from tracescope.core.work_table import WorkTable
 
 FORMAT: Final = b"tracescope"
-VERSION: Final = 1
+VERSION: Final = 2
 SUFFIX: Final = ".tscope.h5"
 
 META: Final = "meta"
@@ -24,10 +25,11 @@ TABLES: Final[dict[str, type]] = {
     "requests": RequestTable,
     "dependencies": Dependencies,
     "samples": SampleTable,
+    "graph_nodes": GraphNodes,
 }
 """Tables whose columns are the array fields of a core dataclass, under the same names."""
 
-OPTIONAL: Final = frozenset({"samples"})
+OPTIONAL: Final = frozenset({"samples", "graph_nodes"})
 """Tables that a file only has where they have rows: neither their group nor their row count is there else."""
 
 TEXTS: Final = ("names", "details")
@@ -114,7 +116,19 @@ def _columns() -> dict[str, np.dtype[Any]]:
 
 
 COLUMNS: Final = _columns()
-"""Every dataset of a version 1 file but the pyramid's, as ``group/column``, with its dtype on disk."""
+"""Every dataset of a file but the pyramid's, as ``group/column``, with its dtype on disk."""
+
+ADDED: Final[dict[int, frozenset[str]]] = {
+    2: frozenset(f"work/{name}" for name in ("index_read", "state_read", "state_write", "link_reduced", "recorded")),
+}
+"""The columns that came with each version after the first; a file of an earlier one does not have them."""
+
+
+def columns_of(version: int) -> dict[str, np.dtype[Any]]:
+    """The datasets of a file of ``version``, as in ``COLUMNS``."""
+    later = frozenset().union(*(names for since, names in ADDED.items() if since > version))
+    return {name: dtype for name, dtype in COLUMNS.items() if name not in later}
+
 
 BOOLEANS: Final = {
     table: tuple(name for name, array in empty_columns(cls).items() if array.dtype == np.bool_)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tracescope.core.columns import I64
 from tracescope.core.timerange import TimeRange
-from tracescope.core.trace import UNKNOWN
+from tracescope.core.work_table import UNKNOWN
 from tracescope.lod.binning import COARSER_BY
 from tracescope.lod.fold import Scene, column_edges, ids_in_sight
 from tracescope.lod.planes import Plane

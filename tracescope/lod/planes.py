@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS, MUTED_CATEGORIES, Category
 from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import WorkTable
+from tracescope.core.work_table import WorkTable
 from tracescope.floor.pricing import compute_s, memory_s, work_floor_ns
 
 F64 = NDArray[np.float64]

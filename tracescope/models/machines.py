@@ -15,7 +15,7 @@ from tracescope.models.limits import did_you_mean, read_toml, shown
 
 _LARGEST: Final = 10**18
 _REQUIRED: Final = ("bandwidth", "capacity", "flops")
-_FLAGS: Final = ("invented", "approximate")
+_FLAGS: Final = ("invented", "approximate", "switch_reduces")
 _OPTIONAL: Final = (
     "title",
     "tdp_w",
@@ -116,6 +116,7 @@ def make_basis(hardware: HardwareSpec | None, bandwidth: str | None = None, comp
         peak_flops_per_s=hardware.flops_per_s.get(native),
         compute_dtype=native,
         link_bytes_per_s=hardware.link_bytes_per_s,
+        switch_reduces=hardware.switch_reduces,
         energy=hardware.energy,
         notes=tuple(notes),
     )
@@ -189,6 +190,7 @@ def _spec(name: str, row: Mapping[str, Any], energies: Mapping[str, Any], file: 
         sustained_source=_text(row, "sustained_source", where),
         llc_bytes=_number(row, "llc", where) if "llc" in row else None,
         year=_number(row, "year", where) if "year" in row else None,
+        switch_reduces=row.get("switch_reduces") is True,
         invented=row.get("invented") is True,
         approximate=row.get("approximate") is True,
         energy=None if fit is None else _energy(fit, f"{where}, energy"),

@@ -30,8 +30,9 @@ ITEM_BYTES: Final[dict[str, int]] = {
 def read_collective(detail: str) -> OpShape | None:
     """What one rank sends for a collective by its recorded arguments (a JSON object); None where they do not say.
 
-    Counted for the algorithm that sends least: an all-reduce sends 2 (n - 1) / n of its message, a gather or a scatter
-    (n - 1) / n of the whole, the rest their message. A broadcast and what is sent to one rank count as one message.
+    Counted for the algorithm that sends least: an all-reduce sends 2 (n - 1) / n of its message, and 1 × where the
+    switch adds up what the ranks send; a gather or a scatter (n - 1) / n of the whole, the rest their message. A
+    broadcast and what is sent to one rank count as one message.
     """
     if '"Collective name"' not in detail:
         return None
@@ -49,8 +50,12 @@ def read_collective(detail: str) -> OpShape | None:
     size = ITEM_BYTES.get(dtype.lower().removeprefix("c10::").removeprefix("at::"))
     if size is None:
         return None
-    elements = _elements(name.lower().replace("_", ""), sent, received, ranks)
-    return None if elements is None else OpShape(ShapeKind.COLLECTIVE, activation=0, link=elements * size, flops=0)
+    kind = name.lower().replace("_", "")
+    elements = _elements(kind, sent, received, ranks)
+    if elements is None:
+        return None
+    reduced = min(sent, elements) if "allreduce" in kind else elements
+    return OpShape(ShapeKind.COLLECTIVE, activation=0, link=elements * size, link_reduced=reduced * size, flops=0)
 
 
 def _count(value: Any) -> int | None:

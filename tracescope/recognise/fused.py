@@ -7,8 +7,8 @@ import numpy as np
 from tracescope.core.category import Category
 from tracescope.core.columns import U8, U16, U32
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import WorkTable
-from tracescope.floor.pricing import compute_s, link_s, memory_s
+from tracescope.core.work_table import WorkTable
+from tracescope.floor.pricing import compute_s, link_s, memory_s, sent_bytes
 
 ORDER: Final = (
     Category.WEIGHT_READ,
@@ -45,5 +45,9 @@ def _floors(table: WorkTable, basis: Basis) -> np.ndarray[tuple[int, int], np.dt
 
     weights = np.maximum(table.weight_read, 0) + np.maximum(table.embedding_gather, 0)
     memory = (memory_s(amount, basis) for amount in (weights, table.kv_read, table.kv_append))
-    work = (compute_s(table.flops, basis), link_s(table.link, basis), np.zeros(len(table)))
+    work = (
+        compute_s(table.flops, basis),
+        link_s(sent_bytes(table.link, table.link_reduced, basis), basis),
+        np.zeros(len(table)),
+    )
     return np.nan_to_num(np.stack([*memory, *work]))

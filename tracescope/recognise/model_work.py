@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tracescope.core.category import Op
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.trace import UNKNOWN
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.kv_cache import attended_tokens
 from tracescope.floor.layer_weights import expert_reads
 from tracescope.floor.step_ops import (

@@ -15,17 +15,9 @@ from tracescope.core.columns import I64
 from tracescope.core.errors import TraceError
 from tracescope.core.report import ImportReport, Inference, Source
 from tracescope.core.samples import SampleTable
-from tracescope.core.trace import (
-    Dependencies,
-    EventTable,
-    Lanes,
-    RequestTable,
-    StepTable,
-    Trace,
-    TraceMeta,
-    WorkTable,
-)
+from tracescope.core.trace import Dependencies, EventTable, Lanes, RequestTable, StepTable, Trace, TraceMeta
 from tracescope.core.units import signed_duration
+from tracescope.core.work_table import WorkTable
 
 MAX_RANKS: Final = 1024
 _IN_NAME: Final = re.compile(r"(?:rank|tp|worker)[-_ ]?0*(\d{1,5})(?!\d)", re.IGNORECASE)

@@ -24,8 +24,8 @@ class ShapeKind(IntEnum):
 class OpShape:
     """Amounts read from shapes; -1 where the shapes do not say (a list of tensors carries no type).
 
-    ``weight``, ``gather``, ``kv``, ``append``, ``activation``, ``link`` bytes; ``append_elements`` where only the
-    count is known; ``batch``, ``queries`` (query tokens a request), ``keys`` (tokens in the cache the operator sees);
+    ``weight``, ``gather``, ``kv``, ``append``, ``activation``, ``link``, ``link_reduced`` bytes; ``append_elements``
+    where only the count is known; ``batch``, ``queries`` (query tokens a request), ``keys`` (tokens in the cache);
     ``kv_per_token`` bytes of K and V for one token of one request; ``kv_itemsize`` bytes an element.
     """
 
@@ -37,6 +37,7 @@ class OpShape:
     append_elements: int = 0
     activation: int = -1
     link: int = 0
+    link_reduced: int = 0
     flops: int = -1
     batch: int = -1
     queries: int = -1

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tracescope.core.category import BytesFrom, Category, Op, StepKind
 from tracescope.core.columns import I64, U16, U32
-from tracescope.core.trace import UNKNOWN, WorkTable
+from tracescope.core.work_table import UNKNOWN, WorkTable
 from tracescope.floor.step_ops import OpWork
 from tracescope.recognise.model_work import ModelWork, OpPlace
 from tracescope.recognise.ops import Section
@@ -21,7 +21,7 @@ BYTELESS_OPS = frozenset({Op.ROPE, Op.ACT, Op.SAMPLE, Op.BLOCK_TABLE, Op.ROUTER,
 
 MAX_AMOUNT = 1 << 62
 """Bytes or FLOPs of one event: more is an absurd shape, and would not fit the columns."""
-AMOUNTS = ("weight_read", "embedding_gather", "kv_read", "kv_append", "activation", "link", "flops")
+AMOUNTS = tuple(name for name in WorkTable.__dataclass_fields__ if name != "bytes_from")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,14 @@ class WorkRow:
     link: int = 0
     flops: int = UNKNOWN
     bytes_from: BytesFrom = BytesFrom.NONE
+    index_read: int = 0
+    state_read: int = 0
+    state_write: int = 0
+    link_reduced: int = 0
+    recorded: int = UNKNOWN
 
 
-NOTHING_KNOWN = WorkRow(-1, -1, -1, -1, -1, -1, -1)
+NOTHING_KNOWN = WorkRow(-1, -1, -1, -1, -1, -1, -1, BytesFrom.NONE, -1, -1, -1, -1, -1)
 COMPANION = WorkRow(activation=0, flops=0)
 """A reduce, combine or second norm: the bytes of its op are its main kernel's."""
 
@@ -199,6 +204,7 @@ class _Counter:
             embedding_gather=shape.gather,
             activation=shape.activation,
             link=shape.link,
+            link_reduced=shape.link_reduced,
             flops=shape.flops,
             bytes_from=BytesFrom.SHAPE,
         )
@@ -226,6 +232,7 @@ class _Counter:
             kv_append=_scaled(known.kv_append, rows),
             activation=_scaled(known.activation, rows),
             link=_scaled(known.link, rows),
+            link_reduced=_scaled(known.link_reduced, rows),
             flops=_scaled(known.flops, rows),
             bytes_from=BytesFrom.MODEL,
         )
@@ -262,5 +269,5 @@ def _unknown(op: Op, category: Category) -> WorkRow:
     if category is Category.KV_APPEND:
         return WorkRow(kv_append=UNKNOWN, flops=0)
     if category is Category.COMMUNICATION:
-        return WorkRow(link=UNKNOWN, flops=0)
+        return WorkRow(link=UNKNOWN, link_reduced=UNKNOWN, flops=0)
     return NOTHING_KNOWN

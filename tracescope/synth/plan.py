@@ -11,11 +11,20 @@ from tracescope.core.columns import I16, I64, U8, U16, U32
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.core.trace import WorkTable
+from tracescope.core.work_table import WorkTable
 from tracescope.floor.pricing import F64, compute_binds, work_floor_ns
 from tracescope.floor.step_ops import OpWork, step_ops
 
-QUANTITIES: Final = ("weight_read", "embedding_gather", "kv_read", "kv_append", "activation", "link", "flops")
+QUANTITIES: Final = (
+    "weight_read",
+    "embedding_gather",
+    "kv_read",
+    "kv_append",
+    "activation",
+    "link",
+    "link_reduced",
+    "flops",
+)
 LARGEST: Final = 2**62
 """Amounts up to here fit int64 with room for one addition; anything above is a typing mistake, not a machine."""
 
@@ -91,7 +100,7 @@ def priced_table(rows: I64, basis: Basis) -> tuple[WorkTable, F64]:
     """
     bytes_from = np.full(len(rows), BytesFrom.MODEL, np.uint8)
     bytes_from[0] = BytesFrom.NONE
-    table = WorkTable(**{name: rows[:, i] for i, name in enumerate(QUANTITIES)}, bytes_from=bytes_from)
+    table = WorkTable.of(**{name: rows[:, i] for i, name in enumerate(QUANTITIES)}, bytes_from=bytes_from)
     floor_ns, known = work_floor_ns(table, basis)
     if not known[1:].all():
         raise TraceError("the floor of a link transfer is not known", action="use a machine whose link rate is known")

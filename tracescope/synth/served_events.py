@@ -11,8 +11,9 @@ from tracescope.core.columns import I64, U8
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.request_stream import RequestStream
-from tracescope.core.trace import Dependencies, RequestTable, StepTable, Trace, TraceMeta, Track, WorkTable
-from tracescope.floor.pricing import compute_s, link_s, memory_s
+from tracescope.core.trace import Dependencies, RequestTable, StepTable, Trace, TraceMeta, Track
+from tracescope.core.work_table import WorkTable
+from tracescope.floor.pricing import compute_s, link_s, memory_s, sent_bytes
 from tracescope.synth.batching import NOT_YET, Schedule
 from tracescope.synth.mixed_plan import Load, plan_load, step_rows
 from tracescope.synth.plan import COMPUTE, ENGINES, HOST, MEMORY, QUANTITIES, priced_table
@@ -221,7 +222,8 @@ def _by_role(rows: I64, basis: Basis) -> tuple[I64, NDArray[np.float64]]:
     """Amounts of each of ``_ROLES`` and the seconds that each needs alone, [roles, steps]."""
     column = {name: rows[:, i] for i, name in enumerate(QUANTITIES)}
     weights = column["weight_read"] + column["embedding_gather"]
-    amount = np.stack([weights, column["kv_read"], column["kv_append"], column["flops"], column["link"]])
+    sent = sent_bytes(column["link"], column["link_reduced"], basis)
+    amount = np.stack([weights, column["kv_read"], column["kv_append"], column["flops"], sent])
     seconds = np.concatenate([memory_s(amount[:3], basis), compute_s(amount[3:4], basis), link_s(amount[4:], basis)])
     return amount, np.nan_to_num(seconds)
 

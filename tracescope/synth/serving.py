@@ -11,7 +11,8 @@ from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.request_stream import RequestStream
-from tracescope.core.trace import UNKNOWN, Device, RequestTable, Trace, TraceMeta
+from tracescope.core.trace import Device, RequestTable, Trace, TraceMeta
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.capacity import kv_stored_after
 from tracescope.floor.step_ops import step_ops
 from tracescope.synth.batching import ADMISSION_RULE, NOT_YET, KvRoom, Schedule, kv_room, serve

@@ -11,7 +11,7 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.floor.pricing import F64, compute_binds, compute_s, floor_s, memory_s, ops_floor_s
+from tracescope.floor.pricing import F64, compute_binds, compute_s, floor_s, memory_s, ops_floor_s, sent_bytes
 from tracescope.floor.step_ops import OpWork, counted_ops
 from tracescope.synth.demand import demand_of
 from tracescope.synth.timing import expected_ns
@@ -170,7 +170,7 @@ class StepTimes:
         memory = np.array([op.memory_bytes for op in ops], np.float64)
         flops = np.array([op.flops for op in ops], np.float64)
         activation = np.array([op.activation for op in ops], np.float64)
-        link = np.array([op.link for op in ops], np.float64)
+        link = np.array([sent_bytes(op.link, op.link_reduced, self._basis) for op in ops], np.float64)
         kinds = np.array([op.op for op in ops], np.uint8)
         compute = self._compute_bound(memory, flops)
         demand = demand_of(

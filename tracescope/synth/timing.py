@@ -13,7 +13,7 @@ from tracescope.core.category import Op
 from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
-from tracescope.floor.pricing import F64, datasheet_share, round_cumulatively
+from tracescope.floor.pricing import F64, datasheet_share, round_cumulatively, sent_bytes
 from tracescope.synth.calibrated import CalibratedLaw, calibrated_law, host_ns
 from tracescope.synth.demand import Demand, demand_of
 from tracescope.synth.plan import COMPUTE, Plan
@@ -148,7 +148,7 @@ def _jittered(plan: Plan, basis: Basis, profile: str, floor: I64, batch: I64, *,
         plan.engine == COMPUTE,
         memory=moved,
         flops=table.flops,
-        link=table.link,
+        link=sent_bytes(table.link, table.link_reduced, basis),
         activation=table.activation,
     )
     wait, duration = np.empty_like(floor), np.empty_like(floor)

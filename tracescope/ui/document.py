@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracescope.analysis.breakdown import StepBreakdown, break_down, mostly_priced
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
@@ -18,7 +17,8 @@ from tracescope.core.category import Category, Op, StepKind
 from tracescope.core.columns import I64, Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
-from tracescope.core.trace import UNKNOWN, Trace
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import UNKNOWN
 from tracescope.lod.fold import Content, Scene, lane_in_sight, planes_in_sight
 from tracescope.lod.moved import Moved, moved_in_sight
 from tracescope.lod.plain_lanes import PlainLanes, plain_lanes_in_sight
@@ -29,7 +29,6 @@ from tracescope.models import make_basis
 from tracescope.ui.view_state import ViewState
 
 Result = TypeVar("Result")
-F64 = NDArray[np.float64]
 
 _VIEWS_KEPT: Final = 64
 _PICTURES_KEPT: Final = 12

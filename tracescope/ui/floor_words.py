@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from tracescope.core.trace import UNKNOWN
 from tracescope.core.units import MISSING, micros, percent
+from tracescope.core.work_table import UNKNOWN
 from tracescope.ui.document import Document
 
 NO_FLOOR: Final = "none"

@@ -8,7 +8,7 @@ from typing import Final
 import tracescope
 from tracescope.core import units
 from tracescope.core.category import StepKind
-from tracescope.core.trace import UNKNOWN
+from tracescope.core.work_table import UNKNOWN
 from tracescope.ui.document import Document
 from tracescope.ui.step_facts import context_of, step_facts
 from tracescope.ui.view_state import ViewState

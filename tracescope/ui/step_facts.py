@@ -8,7 +8,7 @@ import numpy as np
 from tracescope.analysis.breakdown import StepBreakdown
 from tracescope.core import units
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS
-from tracescope.core.trace import UNKNOWN
+from tracescope.core.work_table import UNKNOWN
 from tracescope.lod.planes import KIND_INDEX
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import share_of_floor

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from tracescope.core import units
-from tracescope.core.trace import UNKNOWN
+from tracescope.core.work_table import UNKNOWN
 from tracescope.lod.fold import Bars, Content
 from tracescope.lod.pick import nearest_in_plane
 from tracescope.lod.planes import Plane

@@ -5,7 +5,7 @@ from typing import Final
 
 from PySide6.QtCore import QRectF
 
-from tracescope.core.trace import UNKNOWN
+from tracescope.core.work_table import UNKNOWN
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width

@@ -8,11 +8,11 @@ import numpy as np
 from tracescope.analysis.same_op import SameOp, same_op_in_layers
 from tracescope.analysis.work_energy import energy_of, energy_of_event
 from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
-from tracescope.core.trace import UNKNOWN
 from tracescope.core.units import MISSING, duration, flops, millis, percent, plural, rate, signed_duration, size
 from tracescope.core.units import peak as peak_rate
+from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.energy import Energy, EnergySplit
-from tracescope.floor.pricing import compute_s, memory_s
+from tracescope.floor.pricing import compute_s, memory_s, sent_bytes
 from tracescope.floor.step_ops import kv_bytes_per_token_per_layer, layer_matrices
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import NO_FLOOR, event_floor, share_of_floor, why_no_floor
@@ -109,7 +109,7 @@ def _event_rows(document: Document, event: int, took: int, floor: int | None) ->
     trace, basis = document.trace, document.basis
     work = int(trace.events.work[event])
     memory, done = document.bytes_of(event), int(trace.work.flops[work])
-    link = int(trace.work.link[work])
+    link = sent_bytes(int(trace.work.link[work]), int(trace.work.link_reduced[work]), basis)
     bandwidth, peak = basis.bandwidth_bytes_per_s, basis.peak_flops_per_s
     rows = _bytes_rows(document, event)
     moving = None if memory is None else memory_s(memory, basis)
