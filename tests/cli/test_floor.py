@@ -27,6 +27,10 @@ KEYS = {
     "activation_bytes",
     "stored_bytes",
     "flops",
+    "link_bytes",
+    "link_by",
+    "ranks",
+    "floor_link_s",
     "floor_weight_s",
     "floor_memory_s",
     "floor_compute_s",
@@ -80,6 +84,7 @@ def test_the_golden_row(floor: Floor) -> None:
     assert found["verdict"]["binds"] == "weights"
     assert found["crossovers"] == {
         "kv_passes_weights_batch": 28,
+        "compute_passes_memory_batch": None,
         "compute_binds_batch": None,
         "memory_full_batch": 115,
     }
@@ -129,7 +134,20 @@ def test_ranks(floor: Floor) -> None:
     found = floor("--model", "llama-3-70b", "--hardware", "h100-sxm", "--tp", "8")
     assert found["weight_read_bytes"] == 17_112_760_320 + 262_668_288 + 2_637_824
     assert found["floor_weight_s"] == pytest.approx(0.0052, rel=0.01)
-    assert found["floor_ops_s"] - found["floor_memory_s"] == pytest.approx(0.0008, rel=0.05)
+    assert found["link_bytes"] == 160 * 8192 * 2  # two all-reduces a layer, each message once: the switch adds up
+    assert found["floor_link_s"] == found["link_bytes"] / 450e9
+    assert found["floor_ops_s"] - found["floor_memory_s"] == pytest.approx(found["floor_link_s"], rel=0.03)
+    assert found["ranks"] == 8
+
+
+def test_the_link_term_is_its_bytes_over_the_link_rate_exactly(floor: Floor) -> None:
+    run = ("--model", "llama-3-70b", "--hardware", "h100-sxm", "--tp", "8", "--batch", "16", "--context", "512")
+    found = floor(*run)
+    assert found["link_bytes"] == 160 * 16 * 8192 * 2
+    assert found["floor_link_s"] == found["link_bytes"] / 450_000_000_000
+    ring = floor("--model", "llama-3-70b", "--hardware", "a100-80gb-sxm", *run[4:])
+    assert ring["link_bytes"] == 160 * 16 * 8192 * 2 * 14 // 8
+    assert (found["link_by"][:10], ring["link_by"][:4]) == ("the switch", "ring")
 
 
 def test_missing_values_end_with_three_and_are_named(
@@ -171,7 +189,7 @@ def test_the_page_shows_its_arithmetic(capsys: pytest.CaptureFixture[str]) -> No
         "16 × 4,096 tokens × 131,072 B = 8.59 GB",
         "(15.01 GB + 8.59 GB + 2.1 MB) ÷ 3.35 TB/s = 7.045 ms",
         "datasheet, not sustained",
-        "generated tokens/s at most (all generated tokens accepted)",
+        "generated tokens/s at most (op floor; all generated tokens accepted)",
         "board level",
     ):
         assert text in page
@@ -236,7 +254,10 @@ def test_pinned_prefix_activations_and_deadline(floor: Floor, capsys: pytest.Cap
     assert "deadline" not in plain
     kept = floor(*common, "--deadline", "50ms")["deadline"]
     assert (kept["seconds"], kept["met"]) == (0.05, True)
-    assert floor(*common, "--deadline", "5ms")["deadline"] == {"seconds": 0.005, "met": False, "largest_batch": 0}
+    assert floor(*common, "--deadline", "5ms")["deadline"] == {
+        "seconds": 0.005, "met": False, "largest_batch": 0, "largest_batch_by_deadline": 0,
+        "largest_batch_by_capacity": 303,
+    }  # fmt: skip
     assert run(["floor", *common, "--prefix", "512:4", "--activations", "--deadline", "50ms"]) == 0
     page = capsys.readouterr().out
     for words in ("Not physics, and in no floor", "50.000 ms a token: kept at the floor", "shared by 4"):

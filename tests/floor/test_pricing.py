@@ -11,12 +11,12 @@ from tracescope.core.category import BytesFrom, Op
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
 from tracescope.core.work_table import WorkTable
-from tracescope.floor.pricing import LINK_LATENCY_S, ops_floor_s, round_cumulatively, work_floor_ns
+from tracescope.floor.pricing import ops_floor_s, round_cumulatively, work_floor_ns
 from tracescope.floor.step_ops import step_ops
 from tracescope.models import load_hardware, load_model, make_basis
 
 H100 = make_basis(load_hardware("h100-sxm"))
-COLUMNS = ("weight_read", "embedding_gather", "kv_read", "kv_append", "activation", "link", "flops")
+COLUMNS = ("weight_read", "embedding_gather", "kv_read", "kv_append", "activation", "link", "link_reduced", "flops")
 
 
 def table(*rows: dict[str, int]) -> WorkTable:
@@ -51,11 +51,20 @@ def test_no_bytes_need_no_bandwidth() -> None:
     assert floors.tolist() == [0.0, 0.0]
 
 
-def test_the_link_costs_its_latency_at_least() -> None:
-    floors, known = work_floor_ns(table({"link": 1}, {"link": 450_000_000}), H100)
+def test_the_link_costs_its_bytes_over_its_rate_and_no_latency() -> None:
+    floors, known = work_floor_ns(
+        table({"link": 1, "link_reduced": 1}, {"link": 450_000_000, "link_reduced": 450_000_000}), H100
+    )
     assert known.all()
-    assert floors.tolist() == pytest.approx([LINK_LATENCY_S * 1e9, 1e6])
-    assert work_floor_ns(table({"link": 1}), replace(H100, link_bytes_per_s=None))[1].tolist() == [False]
+    assert floors.tolist() == pytest.approx([1 / 450, 1e6])
+    unpriced = replace(H100, link_bytes_per_s=None)
+    assert work_floor_ns(table({"link": 1, "link_reduced": 1}), unpriced)[1].tolist() == [False]
+
+
+def test_a_switch_that_adds_up_gets_each_message_once() -> None:
+    rows = table({"link": 1750, "link_reduced": 1000})
+    alone = replace(H100, switch_reduces=False)
+    assert work_floor_ns(rows, H100)[0][0] * 1.75 == pytest.approx(work_floor_ns(rows, alone)[0][0])
 
 
 def test_ops_and_work_rows_have_one_formula() -> None:

@@ -65,7 +65,7 @@ def test_known_sustained_values() -> None:
     known = {s.name: s.sustained_bytes_per_s for s in hardware_presets() if s.sustained_bytes_per_s is not None}
     assert known == {
         "h100-sxm": 3_100_000_000_000,
-        "a100-80gb-sxm": 1_580_000_000_000,
+        "a100-80gb-sxm": 1_846_000_000_000,
         "rtx-3090": 854_000_000_000,
     }
 

@@ -18,6 +18,7 @@ from tracescope.core.category import EdgeKind, EventFlag
 from tracescope.core.columns import Bool
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
+from tracescope.floor.pricing import work_floor_ns
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -83,21 +84,29 @@ def check(trace: Trace, basis: Basis) -> CheckResult:
 
 
 def _events_below_floor(e: Evidence) -> Iterator[Finding]:
+    """Device events inside steps, with their cumulatively rounded floors, and those outside, with their own."""
     rows, events = e.times.rows, e.trace.events
-    short = e.times.floor - events.duration[rows.ids]
-    below = e.times.known & (short > e.tolerance_ns)
-    cached = rows.per_row(e.fits_cache.astype(np.int64)).astype(bool)
+    outside = device_events(e.trace)
+    outside = outside[events.step[outside] < 0]
+    floor_ns, priced = work_floor_ns(e.trace.work, e.basis)
+    ids = np.concatenate([rows.ids, outside])
+    floor = np.concatenate([e.times.floor, np.rint(floor_ns[events.work[outside]]).astype(np.int64)])
+    known = np.concatenate([e.times.known, priced[events.work[outside]]])
+    cached = np.zeros(len(ids), bool)
+    cached[: len(rows.ids)] = rows.per_row(e.fits_cache.astype(np.int64))
+    short = floor - events.duration[ids]
+    below = known & (short > e.tolerance_ns)
     for severity, which, meaning in (
         (ERROR, below & ~cached, f"the trace, the bandwidth or the byte count is wrong{e.cache_note}"),
         (INFO, below & cached, "the step's bytes fit the last-level cache, so they may be cache-resident"),
     ):
         if which.any():
             worst = int(np.where(which, short, -1).argmax())
-            event = int(rows.ids[worst])
+            event = int(ids[worst])
             yield Finding(
                 "event_below_floor", severity, int(which.sum()), event,
                 f"faster than the floor: event {event} took {events.duration[event]:,} ns, "
-                f"its bytes need {e.times.floor[worst]:,} ns; {meaning}",
+                f"its bytes need {floor[worst]:,} ns; {meaning}",
             )  # fmt: skip
 
 

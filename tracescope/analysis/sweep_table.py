@@ -83,7 +83,11 @@ def frontier_table(swept: Sweep) -> Table:
     ]
     if swept.deadline_batch is not None:
         found.append(_batches("deadline_batch", swept.deadline_batch, "keeps the deadline up to batch"))
+        known = swept.max_batch != NEVER
+        both = np.where(known, np.minimum(swept.max_batch, swept.deadline_batch), swept.deadline_batch)
+        found.append(_batches("largest_batch", both, "largest batch"))
     found.append(_batches("kv_passes_weights_batch", swept.kv_passes_weights, "KV passes weights at batch"))
+    found.append(_batches("compute_passes_memory_batch", swept.compute_passes_memory, "compute passes memory at batch"))
     found.append(_batches("compute_binds_batch", swept.compute_binds, "compute binds from batch"))
     return Table(tuple(found))
 

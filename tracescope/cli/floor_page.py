@@ -65,8 +65,7 @@ def _bytes(floor: StepFloor) -> Iterator[tuple[str, str]]:
     yield "KV append", f"{batch} × {token} = {units.size(total.kv_append)}"
     yield "embedding gather", f"{units.size(total.embedding_gather)}  ({batch} rows, not the table)"
     if floor.sent_bytes:
-        helped = ", the switch adds up" if floor.basis.switch_reduces else ""
-        yield "link", f"{units.size(floor.sent_bytes)} sent by this rank{helped}"
+        yield "link", f"{units.size(floor.sent_bytes)} sent by this rank ({floor.link_by})"
     yield "FLOPs", units.flops(total.flops)
     yield "stored weights", units.size(floor.stored_bytes)
 
@@ -128,17 +127,23 @@ def _floors(floor: StepFloor) -> Iterator[tuple[str, str]]:
             f"Σ over {floor.ops:,} ops of max(bytes ÷ bandwidth, FLOPs ÷ peak) + link = "
             + units.seconds(floor.floor_ops_s),
         )
+        if floor.sent_bytes:
+            rate = units.rate(basis.link_bytes_per_s)
+            yield "of it link", f"{units.size(floor.sent_bytes)} ÷ {rate} = {units.seconds(floor.floor_link_s)}"
 
 
 def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
     if floor.floor_weight_s:
-        yield "steps", f"1 ÷ {units.seconds(floor.floor_weight_s)} = {floor.steps_per_s_max:,.4g} steps/s at most"
+        yield (
+            "steps",
+            f"1 ÷ {units.seconds(floor.floor_weight_s)} = {floor.steps_per_s_max:,.4g} steps/s at most (weights alone)",
+        )
     tokens = floor.generated_tokens_per_s_max
     if tokens is not None:
         yield (
             "generated tokens",
             f"{floor.workload.batch:,} ÷ {units.seconds(floor.floor_ops_s)} = {tokens:,.1f} generated tokens/s at most "
-            f"({units.ALL_ACCEPTED})",
+            f"(op floor; {units.ALL_ACCEPTED})",
         )
     spent, split = floor.energy, floor.energy_split
     if spent is not None and split is not None:
@@ -201,5 +206,8 @@ def _verdict(floor: StepFloor, deadline: Deadline | None) -> Iterator[tuple[str,
     if deadline is not None:
         kept = "kept at the floor" if deadline.met else "missed by the floor itself"
         batch = f"{deadline.largest_batch:,}" if deadline.largest_batch else "none"
+        bounds = [f"deadline {deadline.largest_batch_by_deadline:,}"]
+        if deadline.largest_batch_by_capacity is not None:
+            bounds.append(f"capacity {deadline.largest_batch_by_capacity:,}")
         limit = units.seconds(deadline.seconds)
-        yield "deadline", f"{limit} a token: {kept}; the largest batch whose floor keeps it is {batch}"
+        yield "deadline", f"{limit} a token: {kept}; the largest batch is {batch} ({', '.join(bounds)})"

@@ -98,6 +98,8 @@ class ModelSpec:
     gated: bool = True
     norm: str = "rms"
     norms_per_layer: int = 2
+    parallel: bool = False
+    """Attention and MLP read one input, so that one all-reduce adds up both, whatever an engine does."""
     qkv_bias: bool = False
     o_bias: bool = False
     mlp_bias: bool = False

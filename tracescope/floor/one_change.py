@@ -31,10 +31,12 @@ def _sentences(
         yield f"{context}, batch {memory.max_batch + 1:,} is the first that does not fit"
     if cross.kv_passes_weights_batch is not None:
         yield f"{context}, KV reads pass the weights from batch {cross.kv_passes_weights_batch:,}"
-    if cross.compute_binds_batch is not None:
-        yield f"{context}, compute passes memory from batch {cross.compute_binds_batch:,}"
+    if cross.compute_passes_memory_batch is not None:
+        yield f"{context}, the compute floor passes the memory floor from batch {cross.compute_passes_memory_batch:,}"
     elif cross.ridge_batch is not None:
         yield f"{context}, compute never passes memory: memory grows faster with the batch"
+    if cross.compute_binds_batch is not None:
+        yield f"{context}, ops bound by FLOPs make most of the op floor from batch {cross.compute_binds_batch:,}"
     now = ops_total_s(model, workload, basis)
     if now is None or not now:
         return

@@ -101,6 +101,13 @@ class OpGrid:
         parts = np.stack([np.where(term == i, seconds, 0.0).sum(axis=-1) for i in range(len(TERMS))], axis=-1)
         return seconds.sum(axis=-1), parts
 
+    def streamed_and_flops(self, batch: I64) -> tuple[F64, F64]:
+        """Bytes that T_mem counts and FLOPs of a whole step, float64[..., contexts], without rounding."""
+        requests, groups = batch[..., None].astype(np.float64), self.groups(batch)[..., None].astype(np.float64)
+        kv = groups * self._kv[0] + requests * (self._kv[1] + self._append)
+        streamed: F64 = (self._weight_floats(batch) + kv) @ self._count
+        return streamed, requests * self._flops @ self._count
+
     def _weight_floats(self, batch: I64) -> F64:
         """Weights that each op reads, float64[..., ops]: the expected experts and the pinned share without rounding."""
         if self._model.experts is None and not self._pinned:

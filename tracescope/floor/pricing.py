@@ -5,7 +5,7 @@ An amount of 0 takes 0 s whatever the rate, if the rate is known.
 """
 
 from math import fsum
-from typing import Final, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from tracescope.floor.step_ops import OpWork, counted_ops
 
 F64 = NDArray[np.float64]
 Amounts = I64 | F64
-
-LINK_LATENCY_S: Final = 5e-6
-"""Latency of one all-reduce; 3 to 7 µs are usual on a switched link, however small the message."""
 
 
 @overload
@@ -62,7 +59,10 @@ def sent_bytes(link: int, link_reduced: int, basis: Basis) -> int: ...
 def sent_bytes(link: Amounts, link_reduced: Amounts, basis: Basis) -> Amounts: ...
 def sent_bytes(link: int | Amounts, link_reduced: int | Amounts, basis: Basis) -> int | Amounts:
     """Bytes that one rank sends: the fewer of both where the switch of this machine adds up what the ranks send."""
-    return link_reduced if basis.switch_reduces else link
+    if not basis.switch_reduces:
+        return link
+    # The smaller one is also the one that is not known, where one of them is not.
+    return np.minimum(link, link_reduced) if isinstance(link, np.ndarray) else min(link, int(link_reduced))
 
 
 def whole_ns(seconds: F64) -> I64:
@@ -97,11 +97,11 @@ def compute_binds(memory: Amounts, flops: Amounts, basis: Basis) -> Bool:
 def floor_s(memory: Amounts, flops: Amounts, link: Amounts, basis: Basis) -> tuple[F64, Bool]:
     """Seconds (0.0 where unknown) and whether they are known, arrays of one shape; -1 where an amount is not known.
 
-    max(bytes ÷ bandwidth, FLOPs ÷ peak) + max(latency, link bytes ÷ link rate): the floor that every number of a step
-    rests on. Unknown FLOPs only drop their term.
+    max(bytes ÷ bandwidth, FLOPs ÷ peak) + link bytes ÷ link rate: the floor that every number of a step rests on. It
+    holds no latency: a floor is what no machine can beat. Unknown FLOPs only drop their term.
     """
-    moving, sending = np.where(memory == 0, 0.0, memory_s(memory, basis)), link_s(link, basis)
-    sending = np.where(link == 0, 0.0, np.maximum(sending, LINK_LATENCY_S))
+    moving = np.where(memory == 0, 0.0, memory_s(memory, basis))
+    sending = np.where(link == 0, 0.0, link_s(link, basis))
     seconds = np.fmax(moving, compute_s(flops, basis)) + sending
     known = ~np.isnan(moving) & ~np.isnan(sending)
     return np.where(known, seconds, 0.0), known

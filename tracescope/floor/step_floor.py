@@ -13,7 +13,7 @@ from tracescope.floor.energy import Energy, EnergySplit, energy_j, energy_split,
 from tracescope.floor.experts import distinct_of, expectation_note
 from tracescope.floor.one_change import one_change_sentences
 from tracescope.floor.prefill import PrefillFloor, prefill_floor
-from tracescope.floor.pricing import compute_s, memory_s, ops_total_s, sent_bytes
+from tracescope.floor.pricing import compute_s, link_s, memory_s, ops_total_s, sent_bytes
 from tracescope.floor.step_ops import (
     StepTotals,
     counted_ops,
@@ -22,6 +22,7 @@ from tracescope.floor.step_ops import (
     step_totals,
     stored_bytes,
 )
+from tracescope.floor.tensor_parallel import split_notes
 from tracescope.floor.verdict import Crossovers, Verdict, crossovers, verdict
 
 
@@ -71,6 +72,18 @@ class StepFloor:
         return sent_bytes(self.totals.link, self.totals.link_reduced, self.basis)
 
     @property
+    def floor_link_s(self) -> float | None:
+        """Σ link bytes ÷ link rate: the part of the op floor that is communication; 0 without any."""
+        return link_s(self.sent_bytes, self.basis) if self.sent_bytes else 0.0
+
+    @property
+    def link_by(self) -> str | None:
+        """How the all-reduces are counted: the way that sends least on this machine; None without any."""
+        if not self.sent_bytes:
+            return None
+        return "the switch adds up: 1 × the message" if self.basis.switch_reduces else "ring: 2(t − 1)/t × the message"
+
+    @property
     def expectation(self) -> str | None:
         """What the bytes of a mixture rest on; None without one."""
         experts = self.model.experts
@@ -89,6 +102,7 @@ class StepFloor:
 
 def step_floor(model: ModelSpec, workload: Workload, basis: Basis) -> StepFloor:
     """Compute every number of one step; nothing is looked up that the arguments do not give."""
+    split_notes(model, workload.tensor_parallel)  # what cannot be split has no floor
     fitting = capacity(model, basis.hardware, workload) if basis.hardware else None
     cross = crossovers(model, workload, basis, fitting)
     floor = assemble_floor(
@@ -122,7 +136,7 @@ def assemble_floor(
     moving, computing = memory_s(total.streamed_bytes, basis), compute_s(total.flops, basis)
     spent = split = None
     sent = sent_bytes(total.link, total.link_reduced, basis)
-    notes = list(basis.notes)
+    notes = [*basis.notes, *split_notes(model, ranks)]
     if basis.energy is not None and ops_s is not None:
         kv = total.kv_read + total.kv_append
         spent = energy_j(total.streamed_bytes, total.flops, sent, ops_s, basis.energy)

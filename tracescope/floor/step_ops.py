@@ -121,9 +121,9 @@ def layer_ops(model: ModelSpec, workload: Workload, layer: int) -> tuple[OpWork,
     """The ops of one layer in program order.
 
     ``norm qkv rope kv_append attention o norm gate_up act down``, with a second norm only where the model has one, a
-    norm after qkv for qk-norm and latent attention, norms after o and down for sandwich norms, and an all-reduce after
-    o and down on more than one rank. A layer with experts has ``router experts`` in place of the last three, which
-    then stand for its shared experts where it has any.
+    norm after qkv for qk-norm and latent attention, and norms after o and down for sandwich norms. On more than one
+    rank an all-reduce follows o and down, or both together where they read one input. A layer with experts has
+    ``router experts`` in place of the last three, which then stand for its shared experts where it has any.
     """
     batch, ranks = workload.batch, workload.tensor_parallel
     weights = layer_weights(model, ranks, layer)
@@ -134,7 +134,7 @@ def layer_ops(model: ModelSpec, workload: Workload, layer: int) -> tuple[OpWork,
     # Each block norm also carries the residual addition before it: two reads and one write besides its own two.
     ops = [_norm(layer, weight + weights.norm_surplus, 5 * hidden)]
     ops += _attention_ops(model, workload, layer, weights)
-    ops += [*reduce, *sandwich]
+    ops += [*(() if model.parallel else reduce), *sandwich]
     if model.norms_per_layer > 1:
         ops.append(_norm(layer, weight, 5 * hidden))
     if model.experts is not None and has_experts(model, layer):

@@ -10,12 +10,13 @@ from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.capacity import Capacity, capacity
-from tracescope.floor.dependence import TOKENS, dependence_of
+from tracescope.floor.dependence import dependence_cost
 from tracescope.floor.energy import fitted_j
 from tracescope.floor.op_grid import OpGrid
-from tracescope.floor.pricing import F64, sent_bytes
+from tracescope.floor.pricing import F64, compute_binds, ridge_flops_per_byte, sent_bytes
 from tracescope.floor.step_floor import StepFloor, assemble_floor
 from tracescope.floor.step_ops import StepTotals
+from tracescope.floor.tensor_parallel import split_notes
 from tracescope.floor.verdict import (
     BINDINGS,
     LARGEST_BATCH,
@@ -39,7 +40,8 @@ class Sweep:
     ``shares_s`` [b, c, TERMS] adds up to ``floor_ops_s``; ``binds`` is an index of BINDINGS. ``energy_j`` [3, b, c] is
     low, mid, high at the op floor and so a lower bound. ``max_batch`` [c] is the capacity frontier (NEVER without a
     machine), ``deadline_batch`` [c] the largest batch whose floor keeps the deadline (0: none), None without one.
-    ``kv_passes_weights`` and ``compute_binds`` [c] are the batches of the crossovers, NEVER where there is none.
+    ``kv_passes_weights``, ``compute_passes_memory`` and ``compute_binds`` [c] are the batches of the crossovers, NEVER
+    where there is none.
     """
 
     model: ModelSpec
@@ -62,10 +64,10 @@ class Sweep:
     energy_j: F64 | None
     max_batch: I64
     kv_passes_weights: I64
+    compute_passes_memory: I64
     compute_binds: I64
     deadline_s: float | None
     deadline_batch: I64 | None
-    weights_at_once: I64
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -105,13 +107,14 @@ class Sweep:
             fitting=fitting,
             verdict=found,
             cross=self._crossovers(column, fitting),
-            dependence=None if ops_s is None else dependence_of(total, int(self.weights_at_once[row, 0]), ops_s, basis),
+            dependence=dependence_cost(self.model, workload, basis),
         )
 
     def _crossovers(self, column: int, fitting: Capacity | None) -> Crossovers:
-        kv, compute = (_batch(array[column]) for array in (self.kv_passes_weights, self.compute_binds))
+        arrays = (self.kv_passes_weights, self.compute_passes_memory, self.compute_binds)
+        kv, passes, binds = (_batch(array[column]) for array in arrays)
         full = None if fitting is None else fitting.max_batch + 1
-        return Crossovers(kv, compute, full, ridge_batch(self.model, self.basis))
+        return Crossovers(kv, passes, binds, full, ridge_batch(self.model, self.basis))
 
 
 def sweep(
@@ -128,6 +131,7 @@ def sweep(
     Raises TraceError for no cells, too many, batches or contexts out of range, and amounts beyond 2^62.
     """
     _refuse_absurd(batches, contexts)
+    split_notes(model, workload.tensor_parallel)
     batch, context = np.array(batches, np.int64), np.array(contexts, np.int64)
     grid, column = OpGrid(model, workload, context), batch[:, None]
     shape = (len(batch), len(context))
@@ -176,10 +180,10 @@ def sweep(
         energy_j=energy,
         max_batch=largest,
         kv_passes_weights=_kv_passes_weights(grid, context),
+        compute_passes_memory=_compute_passes_memory(grid, basis, context),
         compute_binds=_compute_binds(grid, basis, context),
         deadline_s=deadline_s,
         deadline_batch=None if deadline_s is None else _deadline_frontier(grid, basis, context, deadline_s),
-        weights_at_once=grid.weight_read(column * TOKENS if model.experts else column),
     )
 
 
@@ -219,6 +223,17 @@ def _kv_passes_weights(grid: OpGrid, context: I64) -> I64:
     reads = grid.kv_read(np.ones(len(context), np.int64)) > 0
     first = first_batches(lambda batch: grid.kv_read(batch) >= grid.weight_read(batch), len(context))
     return np.where(reads, first, NEVER)
+
+
+def _compute_passes_memory(grid: OpGrid, basis: Basis, context: I64) -> I64:
+    if ridge_flops_per_byte(basis) is None:
+        return np.full(len(context), NEVER, np.int64)
+
+    def passes(batch: I64) -> Bool:
+        streamed, flops = grid.streamed_and_flops(batch)
+        return compute_binds(streamed, flops, basis)
+
+    return first_batches(passes, len(context))
 
 
 def _compute_binds(grid: OpGrid, basis: Basis, context: I64) -> I64:

@@ -12,7 +12,7 @@ from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.capacity import Capacity
 from tracescope.floor.dtypes import weight_dtype
-from tracescope.floor.pricing import Amounts, compute_binds, memory_s, ops_floor_s, ridge_flops_per_byte
+from tracescope.floor.pricing import Amounts, compute_binds, compute_s, memory_s, ops_floor_s, ridge_flops_per_byte
 from tracescope.floor.step_ops import OpWork, counted_ops, step_totals
 
 BINDINGS: Final = ("weights", "kv", "compute", "capacity", "communication")
@@ -56,12 +56,14 @@ class Verdict:
 class Crossovers:
     """Batches at which the regime changes at this context; None where it never does or something is unknown.
 
-    ``kv_passes_weights_batch``: the first at which KV reads are at least the weights. ``compute_binds_batch``: the
-    first at which ops bound by FLOPs make the largest share of the floor. ``memory_full_batch``: the first that no
+    ``kv_passes_weights_batch``: the first at which KV reads are at least the weights. ``compute_passes_memory_batch``:
+    the first at which the compute floor of the whole step is longer than its memory floor. ``compute_binds_batch``: the
+    first at which ops bound by FLOPs make the largest share of the op floor. ``memory_full_batch``: the first that no
     longer fits. ``ridge_batch``: where a linear layer alone turns compute-bound, P · b_w / (2 · BW).
     """
 
     kv_passes_weights_batch: int | None
+    compute_passes_memory_batch: int | None
     compute_binds_batch: int | None
     memory_full_batch: int | None
     ridge_batch: float | None
@@ -123,7 +125,7 @@ def verdict_of(
         return Verdict(binds, f"reading the KV cache of {tokens} takes {spent}; it grows with batch and context")
     if binds == "compute":
         return Verdict(binds, f"ops bound by FLOPs take {spent}; more bandwidth moves nothing there")
-    return Verdict(binds, f"all-reduces take {spent}, mostly latency; more bandwidth moves nothing there")
+    return Verdict(binds, f"sending over the link takes {spent}; more memory bandwidth moves nothing there")
 
 
 def _reuse(model: ModelSpec, workload: Workload) -> str:
@@ -152,6 +154,7 @@ def crossovers(model: ModelSpec, workload: Workload, basis: Basis, memory: Capac
     """Where the regime changes as only the batch of ``workload`` grows."""
     return Crossovers(
         kv_passes_weights_batch=_kv_passes_weights_batch(model, workload),
+        compute_passes_memory_batch=_compute_passes_memory_batch(model, workload, basis),
         compute_binds_batch=_compute_binds_batch(model, workload, basis),
         memory_full_batch=None if memory is None else memory.max_batch + 1,
         ridge_batch=ridge_batch(model, basis),
@@ -169,7 +172,19 @@ def _kv_passes_weights_batch(model: ModelSpec, workload: Workload) -> int | None
         total = step_totals(model, replace(workload, batch=batch))
         return total.kv_read >= total.weight_read
 
-    return _first_batch(passes)
+    return first_batch(passes)
+
+
+def _compute_passes_memory_batch(model: ModelSpec, workload: Workload, basis: Basis) -> int | None:
+    """Where the two lines that the roofline is made of cross."""
+    if ridge_flops_per_byte(basis) is None:
+        return None
+
+    def passes(batch: int) -> bool:
+        total = step_totals(model, replace(workload, batch=batch))
+        return (compute_s(total.flops, basis) or 0.0) > (memory_s(total.streamed_bytes, basis) or 0.0)
+
+    return first_batch(passes)
 
 
 def ridge_batch(model: ModelSpec, basis: Basis) -> float | None:
@@ -191,10 +206,10 @@ def _compute_binds_batch(model: ModelSpec, workload: Workload, basis: Basis) -> 
         part = shares(counted_ops(model, replace(workload, batch=batch)), basis)
         return part is not None and part.largest == "compute"
 
-    return _first_batch(binds)
+    return first_batch(binds)
 
 
-def _first_batch(holds: Callable[[int], bool]) -> int | None:
+def first_batch(holds: Callable[[int], bool]) -> int | None:
     """The first batch from which ``holds`` is true, for something that stays true; None where it never is."""
     if not holds(LARGEST_BATCH):
         return None

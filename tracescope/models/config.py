@@ -185,6 +185,7 @@ def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
         gated=family.gated,
         norm=family.norm,
         norms_per_layer=_norms_per_layer(reader, family),
+        parallel=reader.flag(family.parallel) or reader.truth("new_decoder_architecture") is True,
         qkv_bias=reader.flag(family.qkv_bias),
         o_bias=reader.flag(family.o_bias),
         mlp_bias=reader.flag(family.mlp_bias),

@@ -18,6 +18,8 @@ class ModelFamily:
 
     norm: str = "rms"
     norms_per_layer: int = 2
+    parallel: Flag = False
+    """Attention and MLP of a layer read one input."""
     gated: bool = True
     qkv_bias: Flag = False
     o_bias: Flag = False
@@ -113,6 +115,7 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     "cohere2": ModelFamily(
         norm="layer-no-bias",
         norms_per_layer=1,
+        parallel=True,
         qkv_bias=_ATTENTION_BIAS,
         o_bias=_ATTENTION_BIAS,
         tied=True,
@@ -130,9 +133,14 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     "qwen3_vl_text": _QWEN3,
     "smollm3": _LLAMA,
     "gemma": ModelFamily(qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, tied=True, head_dim=256),
-    "stablelm": ModelFamily(norm="layer", qkv_bias=("use_qkv_bias", False)),
+    "stablelm": ModelFamily(norm="layer", parallel=("use_parallel_residual", False), qkv_bias=("use_qkv_bias", False)),
     "cohere": ModelFamily(
-        norm="layer-no-bias", norms_per_layer=1, qkv_bias=_ATTENTION_BIAS, o_bias=_ATTENTION_BIAS, tied=True
+        norm="layer-no-bias",
+        norms_per_layer=1,
+        parallel=True,
+        qkv_bias=_ATTENTION_BIAS,
+        o_bias=_ATTENTION_BIAS,
+        tied=True,
     ),
     "starcoder2": ModelFamily(
         norm="layer",
@@ -161,6 +169,7 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     ),
     "falcon": ModelFamily(
         norm="layer",
+        parallel=("parallel_attn", True),
         gated=False,
         qkv_bias=("bias", False),
         o_bias=("bias", False),
@@ -183,6 +192,7 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
     ),
     "gpt_neox": ModelFamily(
         norm="layer",
+        parallel=("use_parallel_residual", True),
         gated=False,
         qkv_bias=("attention_bias", True),
         o_bias=("attention_bias", True),
@@ -190,10 +200,24 @@ FAMILIES: Final[dict[str, ModelFamily]] = {
         mha=True,
     ),
     "gptj": ModelFamily(
-        norm="layer", norms_per_layer=1, gated=False, mlp_bias=True, mha=True, ffn_ratio=4, lm_head_bias=True
+        norm="layer",
+        norms_per_layer=1,
+        parallel=True,
+        gated=False,
+        mlp_bias=True,
+        mha=True,
+        ffn_ratio=4,
+        lm_head_bias=True,
     ),
     "phi": ModelFamily(
-        norm="layer", norms_per_layer=1, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, lm_head_bias=True
+        norm="layer",
+        norms_per_layer=1,
+        parallel=True,
+        gated=False,
+        qkv_bias=True,
+        o_bias=True,
+        mlp_bias=True,
+        lm_head_bias=True,
     ),
 }
 FAMILIES["RefinedWebModel"] = FAMILIES["RefinedWeb"] = FAMILIES["falcon"]

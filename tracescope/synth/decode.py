@@ -23,6 +23,7 @@ from tracescope.core.trace import (
     Track,
 )
 from tracescope.floor.step_ops import kv_bytes_per_token, step_ops
+from tracescope.floor.tensor_parallel import split_notes
 from tracescope.synth.calibrated import calibration_notes
 from tracescope.synth.plan import ENGINES, HOST, Plan, plan_steps
 from tracescope.synth.timing import CALIBRATED, IDEAL, REALISTIC, Timing, time_plan
@@ -43,6 +44,7 @@ def synthesize(
     trace. Raises TraceError for a bandwidth that is not known, an unknown profile, or sizes beyond reason.
     """
     _refuse_absurd(workload, steps, seed)
+    split_notes(model, workload.tensor_parallel)
     ops = len(step_ops(model, workload))
     if steps * ops > MAX_EVENTS:
         raise TraceError(
