@@ -115,15 +115,16 @@ def test_floors_and_gaps_of_known_events() -> None:
     broken = break_down(make_trace(events, [St(0, 150)]), BASIS, 0)
     assert broken.floor_ns.tolist() == [80, 0, 25]
     assert broken.floor_known.tolist() == [True, False, True]
-    assert broken.gap_ns.tolist() == [20, 30, -5]
-    assert (broken.floor_ops_ns, broken.ops_without_floor, broken.gap_of_step_ns) == (105, 1, 45)
+    assert broken.gap_ns.tolist() == [20, 0, -5]
+    assert (broken.floor_ops_ns, broken.ops_without_floor, broken.step_gap_ns) == (105, 1, 15)
+    assert broken.unknown_ns == 30
 
 
-def test_without_a_bandwidth_no_floor_is_known_where_bytes_move() -> None:
+def test_without_a_bandwidth_no_floor_is_known() -> None:
     events = [Ev(0, 100, category=WEIGHTS, weight_read=80), Ev(100, 30)]
     broken = break_down(make_trace(events, [St(0, 130)]), NO_BASIS, 0)
-    assert broken.floor_known.tolist() == [False, True]
-    assert broken.ops_without_floor == 1
+    assert broken.floor_known.tolist() == [False, False]
+    assert (broken.ops_without_floor, broken.unknown_ns, broken.step_gap_ns) == (2, 130, 0)
 
 
 def test_an_unknown_step_is_refused_with_what_there_is() -> None:
@@ -165,8 +166,9 @@ def test_exposed_time_is_what_the_definition_says_nanosecond_by_nanosecond(
         assert together.rows.ids[low:high].tolist() == broken.events.tolist()
         assert together.exposed[low:high].tolist() == broken.exposed_ns.tolist()
         assert together.floor[low:high].tolist() == broken.floor_ns.tolist()
-        assert broken.gap_ns.sum() + broken.idle_ns == broken.gap_of_step_ns
-        assert broken.gap_of_step_ns == broken.duration_ns - max(0, broken.floor_ops_ns)
+        assert broken.gap_ns.sum() + broken.idle_ns == broken.step_gap_ns
+        whole = broken.duration_ns - max(0, broken.floor_ops_ns)
+        assert broken.step_gap_ns + broken.unknown_ns == whole
         assert broken.floor_ops_ns in {int(broken.floor_ns.sum()), -1}
         assert broken.events.tolist() == trace.step_events(step).tolist()
 

@@ -244,16 +244,22 @@ def test_on_recorded_traces_gaps_add_up_exactly(
     file = imported(shared(f"traces/{name}"), RECORDED[name])
     for step in ask("steps", file)["rows"]:
         layers = ask("layers", file, "--step", str(step["step"]))
-        gaps = sum(r["gap_ns"] for r in layers["rows"])
-        assert gaps + step["idle_ns"] == step["duration_ns"] - step["floor_ops_ns"]
+        above = step["duration_ns"] - step["floor_ops_ns"]
+        for by in ("layer", "op", "category"):
+            listed = ask("layers", file, "--step", str(step["step"]), "--by", by)
+            gaps = sum(r["gap_ns"] or 0 for r in listed["rows"])
+            assert all((r["gap_ns"] is None) == (r["floor_ns"] is None) for r in listed["rows"])
+            assert sum(r["unknown_ns"] for r in listed["rows"]) == listed["unknown_ns"] == step["unknown_ns"]
+            assert gaps + listed["unknown_ns"] + step["idle_ns"] == above
+            assert listed["gap_ns"] == gaps + step["idle_ns"] == step["gap_ns"]
         assert (layers["step_ns"], layers["idle_ns"]) == (step["duration_ns"], step["idle_ns"])
         assert sum(r["floor_ns"] or 0 for r in layers["rows"]) == layers["floor_ops_ns"] == step["floor_ops_ns"]
         assert step["idle_ns"] == step["duration_ns"] - covered_ns(
             step, ask("events", file, "--step", str(step["step"]))
         )
     together = ask("layers", file)
-    gaps = sum(r["gap_ns"] for r in together["rows"])
-    assert gaps + together["idle_ns"] == together["step_ns"] - together["floor_ops_ns"]
+    gaps = sum(r["gap_ns"] or 0 for r in together["rows"])
+    assert gaps + together["unknown_ns"] + together["idle_ns"] == together["step_ns"] - together["floor_ops_ns"]
 
 
 def test_the_sglang_step_in_numbers(

@@ -1,4 +1,4 @@
-"""The ledger of a step: the numbers of the ``layers`` listing, each row with an event to go to and a name."""
+"""Operations off their floor: the numbers of the ``layers`` listing, each row with an event to go to and a name."""
 
 import pytest
 from made_traces import BASIS, NO_BASIS, Ev, St, make_trace
@@ -56,7 +56,7 @@ def test_the_numbers_are_those_of_the_layers_listing(profile: str) -> None:
             assert (row.category.label, row.took_ns) == (cells["category"], cells["exposed_ns"])
             assert (row.floor_ns, row.gap_ns) == (cells["floor_ns"], cells["gap_ns"])
         broken = break_down(trace, priced, step)
-        assert sum(row.gap_ns for row in rows) + broken.idle_ns == broken.gap_of_step_ns
+        assert sum(row.gap_ns or 0 for row in rows) + broken.idle_ns == broken.step_gap_ns
         shares = [row.share_of_gap for row in rows]
         if broken.floor_ops_ns < 0:
             assert shares == [None] * len(rows)

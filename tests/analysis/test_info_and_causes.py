@@ -72,7 +72,7 @@ def test_the_causes_of_a_gap_add_up_to_it() -> None:
     trace = make_trace(events, [St(0, 100)])
     broken = break_down(trace, BASIS, 0)
     causes = gap_causes(trace, broken)
-    assert [(c.title, c.category, c.ns, c.priced) for c in causes] == [
+    assert [(c.title, c.category, c.ns, c.known) for c in causes] == [
         ("attention above KV floor", KV, 30, True),
         ("small kernels, no overlap", COMPUTE, 13, True),
         ("weight reads above floor", WEIGHTS, 8, True),
@@ -80,10 +80,10 @@ def test_the_causes_of_a_gap_add_up_to_it() -> None:
         ("host and token selection", Category.TOKEN_SELECTION, 5, True),
         ("launch gaps", None, 5, True),
     ]
-    assert sum(c.ns for c in causes) == broken.gap_of_step_ns
-    assert sum(c.ns for c in causes if c.priced) == broken.known_gap_ns == 61
-    assert broken.floor_ops_ns + broken.known_gap_ns + broken.unpriced_ns == broken.duration_ns
-    assert not broken.partly_priced  # 6 of 95 ns
+    assert sum(c.ns for c in causes) == broken.step_gap_ns + broken.unknown_ns
+    assert sum(c.ns for c in causes if c.known) == broken.step_gap_ns == 61
+    assert broken.floor_ops_ns + broken.step_gap_ns + broken.unknown_ns == broken.duration_ns
+    assert not broken.partly_known  # 6 of 95 ns
 
 
 def test_a_floor_of_few_ops_is_no_floor_of_the_step() -> None:
@@ -93,11 +93,11 @@ def test_a_floor_of_few_ops_is_no_floor_of_the_step() -> None:
         Ev(90, 10, op=Op.EXPERTS, category=KV, unknown=True),
     ]
     broken = break_down(make_trace(events, [St(0, 100)]), BASIS, 0)
-    assert (broken.unpriced_ns, broken.known_gap_ns, broken.partly_priced) == (19, 1, True)
+    assert (broken.unknown_ns, broken.step_gap_ns, broken.partly_known) == (19, 1, True)
     broken = break_down(make_trace(events[:2], [St(0, 100)]), BASIS, 0)
-    assert (broken.unpriced_ns, broken.known_gap_ns, broken.partly_priced) == (9, 11, True)
+    assert (broken.unknown_ns, broken.step_gap_ns, broken.partly_known) == (9, 11, True)
     shorter = [events[0], Ev(80, 8, op=Op.EXPERTS, category=WEIGHTS, unknown=True)]
-    assert not break_down(make_trace(shorter, [St(0, 100)]), BASIS, 0).partly_priced
+    assert not break_down(make_trace(shorter, [St(0, 100)]), BASIS, 0).partly_known
 
 
 def test_an_op_is_compared_with_its_twins_in_other_layers() -> None:

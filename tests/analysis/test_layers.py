@@ -16,8 +16,8 @@ from tracescope.load import open_trace
 WEIGHTS, KV, APPEND, COMPUTE = Category.WEIGHT_READ, Category.KV_READ, Category.KV_APPEND, Category.COMPUTE
 
 KEYS = (
-    "layer op category events duration_ns exposed_ns floor_ns gap_ns floor_fraction weight_read_bytes kv_read_bytes "
-    "kv_append_bytes flops intensity energy_j"
+    "layer op category events duration_ns exposed_ns floor_ns gap_ns unknown_ns floor_fraction weight_read_bytes "
+    "kv_read_bytes kv_append_bytes flops intensity energy_j"
 )
 
 
@@ -39,11 +39,32 @@ def test_rows_are_grouped_by_op_and_layer_and_sorted_by_gap() -> None:
     assert rows == [
         (0, "attention", "kv_read", 2, 40),
         (0, "qkv", "weight_read", 1, 10),
-        (None, None, "other", 1, 5),
+        (None, None, "other", 1, None),
         (1, "qkv", "weight_read", 1, 5),
-        (None, None, "copy", 1, 3),
+        (None, None, "copy", 1, None),
     ]
-    assert table.summary == {"idle_ns": 7, "step_ns": 110, "floor_ops_ns": 40, "steps_counted": 1}
+    assert [r["unknown_ns"] for r in table.rows()] == [0, 0, 5, 0, 3]
+    assert table.summary == {
+        "gap_ns": 62, "unknown_ns": 8, "idle_ns": 7, "step_ns": 110, "floor_ops_ns": 40, "steps_counted": 1,
+    }  # fmt: skip
+
+
+def test_rows_by_op_or_by_category_are_sums_over_the_layers() -> None:
+    trace = make_trace(one_step(), [St(0, 110)])
+    by_op = [(r["layer"], r["op"], r["events"], r["gap_ns"]) for r in layers_table(trace, BASIS, 0, "op").rows()]
+    assert by_op == [(None, "attention", 2, 40), (None, "qkv", 2, 15), (None, None, 1, None), (None, None, 1, None)]
+    by_category = {r["category"]: (r["op"], r["exposed_ns"]) for r in layers_table(trace, BASIS, 0, "category").rows()}
+    assert by_category == {
+        "weight_read": (None, 35), "kv_read": (None, 50), "compute": (None, 10), "other": (None, 5), "copy": (None, 3),
+    }  # fmt: skip
+
+
+def test_a_row_of_events_with_and_without_a_floor_has_both() -> None:
+    events = [Ev(0, 20, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=10),
+              Ev(20, 7, op=Op.QKV, layer=0, category=WEIGHTS, unknown=True)]  # fmt: skip
+    (row,) = layers_table(make_trace(events, [St(0, 30)]), BASIS, 0).rows()
+    assert (row["exposed_ns"], row["floor_ns"], row["gap_ns"], row["unknown_ns"]) == (27, 10, 10, 7)
+    assert row["floor_fraction"] == 0.5
 
 
 def test_ratios_have_their_terms_and_unknown_cells_are_null() -> None:
@@ -59,10 +80,11 @@ def test_ratios_have_their_terms_and_unknown_cells_are_null() -> None:
         assert other[key] is None
 
 
-def test_without_a_bandwidth_gaps_are_the_exposed_time_and_floors_are_null() -> None:
+def test_without_a_bandwidth_floors_and_gaps_are_null() -> None:
     table = layers_table(make_trace(one_step()[:2], [St(0, 70)]), NO_BASIS, 0)
-    assert [(r["floor_ns"], r["gap_ns"], r["energy_j"]) for r in table.rows()] == [(None, 50, None), (None, 20, None)]
-    assert table.summary["floor_ops_ns"] is None
+    rows = [(r["floor_ns"], r["gap_ns"], r["unknown_ns"]) for r in table.rows()]
+    assert rows == [(None, None, 50), (None, None, 20)]
+    assert (table.summary["floor_ops_ns"], table.summary["gap_ns"], table.summary["unknown_ns"]) == (None, None, 70)
 
 
 def test_without_a_step_the_decode_steps_after_warm_up_are_summed() -> None:
@@ -72,13 +94,17 @@ def test_without_a_step_the_decode_steps_after_warm_up_are_summed() -> None:
     table = layers_table(make_trace(events, steps), BASIS)
     (row,) = table.rows()
     assert (row["events"], row["exposed_ns"], row["floor_ns"], row["gap_ns"]) == (2, 85, 60, 25)
-    assert table.summary == {"idle_ns": 35, "step_ns": 120, "floor_ops_ns": 60, "steps_counted": 2}
+    assert table.summary == {
+        "gap_ns": 60, "unknown_ns": 0, "idle_ns": 35, "step_ns": 120, "floor_ops_ns": 60, "steps_counted": 2,
+    }  # fmt: skip
 
 
 def test_a_trace_without_decode_steps_has_no_rows() -> None:
     table = layers_table(make_trace([Ev(0, 10, step=-1)], []), BASIS)
     assert len(table) == 0
-    assert table.summary == {"idle_ns": 0, "step_ns": 0, "floor_ops_ns": 0, "steps_counted": 0}
+    assert table.summary == {
+        "gap_ns": 0, "unknown_ns": 0, "idle_ns": 0, "step_ns": 0, "floor_ops_ns": 0, "steps_counted": 0,
+    }  # fmt: skip
     with pytest.raises(TraceError, match="no step at all"):
         layers_table(make_trace([Ev(0, 10, step=-1)], []), BASIS, 0)
 
@@ -98,12 +124,12 @@ some_events = st.lists(
 def test_gaps_and_idle_add_up_to_the_steps_less_their_floor(events: list[Ev]) -> None:
     trace = make_trace(events, [St(0, 30), St(20, 40), St(55, 30)], (STREAM, SECOND_STREAM))
     table = layers_table(trace, BASIS)
-    total = sum(r["gap_ns"] for r in table.rows())  # type: ignore[misc]
+    total = sum(r["gap_ns"] or 0 for r in table.rows())  # type: ignore[misc]
     s = table.summary
-    assert total + s["idle_ns"] == s["step_ns"] - (s["floor_ops_ns"] or 0)
+    assert total + s["unknown_ns"] + s["idle_ns"] == s["step_ns"] - (s["floor_ops_ns"] or 0)
     assert sum(r["floor_ns"] or 0 for r in table.rows()) == (s["floor_ops_ns"] or 0)  # type: ignore[misc]
     assert sum(r["events"] for r in table.rows()) == len(events)  # type: ignore[misc]
-    gaps = [r["gap_ns"] for r in table.rows()]
+    gaps = [r["exposed_ns"] if r["gap_ns"] is None else r["gap_ns"] for r in table.rows()]
     assert gaps == sorted(gaps, reverse=True)  # type: ignore[type-var]
 
 

@@ -65,8 +65,8 @@ def test_a_sum_over_no_op_that_is_priced_is_no_floor() -> None:
     assert series.ops_without_floor.tolist() == [1, 0, 1]
     assert steps_table(trace, BASIS).column("floor_ops_ns").cell(0) is None
     nothing = break_down(trace, BASIS, 0)
-    assert (nothing.floor_ops_ns, nothing.gap_of_step_ns) == (-1, 40)
-    assert nothing.gap_ns.sum() + nothing.idle_ns == nothing.gap_of_step_ns
+    assert (nothing.floor_ops_ns, nothing.step_gap_ns, nothing.unknown_ns) == (-1, 30, 10)
+    assert nothing.gap_ns.sum() + nothing.idle_ns == nothing.step_gap_ns
     assert [layers_table(trace, BASIS, step).summary["floor_ops_ns"] for step in range(3)] == [None, 0, 4]
 
 

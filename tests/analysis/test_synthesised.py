@@ -55,7 +55,7 @@ def test_realistic_gaps_add_up_and_the_bytes_are_the_models(ranks: int) -> None:
     for step in range(len(trace.steps)):
         broken = break_down(trace, basis, step)
         assert broken.gap_ns.sum() + broken.idle_ns == broken.duration_ns - broken.floor_ops_ns
-        assert sum(c.ns for c in gap_causes(trace, broken)) == broken.gap_of_step_ns > 0
+        assert sum(c.ns for c in gap_causes(trace, broken)) == broken.step_gap_ns > 0
         assert broken.idle_ns > 0
         assert broken.idle_spans[1].sum() <= broken.idle_ns
 
@@ -74,7 +74,7 @@ def test_the_steps_listing_has_the_contracts_names() -> None:
     assert " ".join(c.key for c in table.columns) == (
         "step label kind start_ns duration_ns period_ns host_wait_ns batch padded_batch context_tokens "
         "generated_tokens acceptance weight_read_bytes kv_read_bytes kv_append_bytes flops floor_weight_ns "
-        "floor_memory_ns floor_ops_ns ops_without_floor mbu idle_ns queue_depth warm_up energy_j"
+        "floor_memory_ns floor_ops_ns gap_ns unknown_ns ops_without_floor mbu idle_ns queue_depth warm_up energy_j"
     )
     row = table.row(7)
     assert row["context_tokens"] == 16 * (4096 + 7)

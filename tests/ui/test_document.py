@@ -22,7 +22,7 @@ def test_the_ledger_and_the_idle_time_sum_to_the_gap() -> None:
         document = llama(profile)
         taken = document.breakdown(2)
         rows = document.off_the_floor(2)
-        assert sum(row.gap_ns for row in rows) + taken.idle_ns == taken.gap_of_step_ns
+        assert sum(row.gap_ns for row in rows) + taken.idle_ns == taken.step_gap_ns
         assert [row.gap_ns for row in rows] == sorted((row.gap_ns for row in rows), reverse=True)
         assert sum(row.took_ns for row in rows) + taken.idle_ns == taken.duration_ns
 
@@ -97,7 +97,7 @@ def test_figures_are_of_what_is_in_sight() -> None:
     taken = document.breakdown(1)
     bold, small = figures(document, view, rows["path"], content[Plane.PATH])
     assert bold == f"{taken.floor_ops_ns / taken.duration_ns * 100:.0f} %"
-    assert small == f"+{taken.gap_of_step_ns / 1e6:.3f} ms"
+    assert small == f"+{taken.step_gap_ns / 1e6:.3f} ms"
     assert step_time_in(document, step) == taken.duration_ns
     assert step_time_in(document, TimeRange(step.start, step.start + 10)) == 10
 

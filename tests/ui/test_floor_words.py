@@ -43,9 +43,9 @@ def made(events: list[Ev], **basis: object) -> Document:
 
 
 def columns_of(document: Document) -> list[dict[str, str]]:
-    """The texts of the ledger's rows as they are on screen."""
+    """The texts of the gap_list's rows as they are on screen."""
     rows = document.off_the_floor(0)
-    columns = gap_columns(rows, document.breakdown(0).known_gap_ns, priced=document.has_floor)
+    columns = gap_columns(rows, document.breakdown(0).step_gap_ns, priced=document.has_floor)
     return [{c.title: c.text(c.cell(i)) for c in columns} for i in range(len(rows))]
 
 
@@ -72,21 +72,21 @@ def test_what_is_missing_is_named() -> None:
     assert why_no_floor(document, 2) == "bytes unknown"
     assert event_floor(document, 4) is None
     assert why_no_floor(document, 4) == "link bandwidth unknown"
-    unpriced = Document(document.trace, NO_BASIS, Path("a.json"))
-    assert [why_no_floor(unpriced, event) for event in (0, 2)] == ["bandwidth unknown", "bytes and bandwidth unknown"]
-    assert all(inspect_event(unpriced, event).floor_ns is None for event in range(5))
+    unknown = Document(document.trace, NO_BASIS, Path("a.json"))
+    assert [why_no_floor(unknown, event) for event in (0, 2)] == ["bandwidth unknown", "bytes and bandwidth unknown"]
+    assert all(inspect_event(unknown, event).floor_ns is None for event in range(5))
 
 
 def test_without_a_floor_there_is_no_gap_on_screen() -> None:
-    unpriced = Document(made(EVENTS).trace, NO_BASIS, Path("a.json"))
-    rows = columns_of(unpriced)
+    unknown = Document(made(EVENTS).trace, NO_BASIS, Path("a.json"))
+    rows = columns_of(unknown)
     assert {row["gap"] for row in rows} == {"—"}
     assert {row["of step gap"] for row in rows} == {"—"}
     assert [row["took"] for row in rows] == ["2.0", "0.9", "0.7", "0.3", "0.1"]
-    ledger = unpriced.off_the_floor(0)
-    bar = next(c for c in gap_columns(ledger, 0, priced=False) if not c.title)
-    assert [bar.cell(i) for i in range(len(ledger))] == [0] * len(ledger)
-    assert all(row.gap_ns == row.took_ns for row in ledger)
+    gap_list = unknown.off_the_floor(0)
+    bar = next(c for c in gap_columns(gap_list, 0, priced=False) if not c.title)
+    assert [bar.cell(i) for i in range(len(gap_list))] == [0] * len(gap_list)
+    assert all(row.gap_ns is None and row.unknown_ns == row.took_ns for row in gap_list)
 
 
 def test_the_step_tells_a_share_only_of_what_is_priced() -> None:
@@ -95,7 +95,7 @@ def test_the_step_tells_a_share_only_of_what_is_priced() -> None:
     part = inspect_step(made(EVENTS), 0)
     assert part.share is None
     assert part.floor_ns is not None
-    assert part.above_ns == part.took_ns - part.floor_ns - 750
+    assert part.gap_ns == part.took_ns - part.floor_ns - 750
     labels = {label: (text, result) for label, text, result in part.rows}
     assert labels["floor"][0] == "sum over 3 of 5 operations"
     assert labels["no floor"] == ("bytes unknown, 2 operations", "0.001 ms")
@@ -125,16 +125,16 @@ PARTLY = [
 def test_a_partly_known_floor_is_told_as_that_of_its_ops() -> None:
     document = made(PARTLY)
     facts = step_facts(document, 0)
-    assert (facts.share, facts.floor_ns, facts.unpriced_ns, facts.gap_ns) == (None, 70, 3700, 230)
-    assert facts.duration_ns == facts.floor_ns + facts.unpriced_ns + facts.gap_ns
+    assert (facts.share, facts.floor_ns, facts.unknown_ns, facts.gap_ns) == (None, 70, 3700, 230)
+    assert facts.duration_ns == facts.floor_ns + facts.unknown_ns + facts.gap_ns
     assert sum(part.ns for part in facts.gaps) == facts.gap_ns
     view = document.initial_view()
     assert headline(document, view) == (
         "0.004 ms per decode step: floor of 3 of 4 ops: 0.000 ms; bytes of the others, 0.004 ms, unknown"
     )
     span = document.layer_spans(0)[0]
-    assert (span.partly_priced, span.unpriced_ns) == (True, 3700)
-    assert span.excess_ns == span.duration_ns - 70 - 3700
+    assert (span.partly_known, span.unknown_ns) == (True, 3700)
+    assert span.gap_ns == span.duration_ns - 70 - 3700
 
 
 def test_a_known_floor_keeps_the_kinds_of_its_ops() -> None:

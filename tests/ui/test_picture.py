@@ -109,7 +109,7 @@ def test_the_headline_states_the_finding() -> None:
     said = headline(document, view)
     assert f"{taken.duration_ns / 1e6:.3f} ms per decode step" in said
     assert f"{taken.floor_ops_ns / taken.duration_ns * 100:.1f} % of floor speed" in said
-    assert f"{taken.gap_of_step_ns / 1e6:.3f} ms above the floor" in said
+    assert f"{taken.step_gap_ns / 1e6:.3f} ms above the floor" in said
 
 
 @pytest.mark.parametrize("size", [(960, 720), (1000, 1400), (1280, 720), (1440, 1000), (1600, 900), (2400, 900)])

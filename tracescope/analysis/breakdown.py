@@ -12,7 +12,7 @@ from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
 
-MOST_UNPRICED: Final = 0.1
+MOST_UNKNOWN: Final = 0.1
 """A share of floor speed is told where operations without a floor take at most this part of the time."""
 
 
@@ -23,7 +23,7 @@ class StepBreakdown:
     ``events`` int64[n] ids; ``floor_ns``, ``exposed_ns`` int64[n]; ``floor_known`` bool[n] (an unknown floor counts 0);
     ``floor_ops_ns``: their sum, -1 where no floor is known: a sum over nothing is no floor.
     ``idle_spans``: start (trace time) and duration of every gap longer than the source's resolution, int64[m] each.
-    Always ``sum(gap_ns) + idle_ns == gap_of_step_ns``, which is ``duration_ns - floor_ops_ns`` (unknown counts 0).
+    Always ``sum(gap_ns) + unknown_ns + idle_ns == duration_ns - floor_ops_ns`` (a floor that is unknown counts 0).
     """
 
     step: int
@@ -39,30 +39,26 @@ class StepBreakdown:
 
     @property
     def gap_ns(self) -> I64:
-        """Exposed time above (or, negative, below) the floor of each event, int64[n]."""
-        return self.exposed_ns - self.floor_ns
+        """Exposed time above (or, negative, below) the floor of each event, int64[n]; 0 where its floor is unknown."""
+        return np.where(self.floor_known, self.exposed_ns - self.floor_ns, 0)
 
     @property
-    def gap_of_step_ns(self) -> int:
-        """The whole step above its op floor; all of it where no floor is known."""
-        return self.duration_ns - max(0, self.floor_ops_ns)
-
-    @property
-    def unpriced_ns(self) -> int:
+    def unknown_ns(self) -> int:
         """Exposed time of the events whose floor is not known: how much of it is above a floor is not known either."""
         return int(self.exposed_ns[~self.floor_known].sum())
 
     @property
-    def known_gap_ns(self) -> int:
-        """Time that is known to be above the floor: of the events that have one, and idle. With ``unpriced_ns`` and
-        the op floor it is the duration.
+    def step_gap_ns(self) -> int:
+        """The gap of the step: those of its events together with the idle time, signed.
+
+        With ``unknown_ns`` and the op floor it is the duration.
         """
-        return self.gap_of_step_ns - self.unpriced_ns
+        return self.duration_ns - max(0, self.floor_ops_ns) - self.unknown_ns
 
     @property
-    def partly_priced(self) -> bool:
+    def partly_known(self) -> bool:
         """Whether events without a floor take so much of the step that its floor says little about it."""
-        return not mostly_priced(self.unpriced_ns, int(self.exposed_ns.sum()))
+        return not mostly_known(self.unknown_ns, int(self.exposed_ns.sum()))
 
     def row_of(self, event: int) -> int:
         """The row of event id ``event``, -1 where it is not a device event of this step."""
@@ -70,9 +66,9 @@ class StepBreakdown:
         return int(found[0]) if len(found) else -1
 
 
-def mostly_priced(unpriced_ns: int, time_ns: int) -> bool:
+def mostly_known(unknown_ns: int, time_ns: int) -> bool:
     """Whether so little of a time is spent without a floor that the floor of the rest may stand for all of it."""
-    return unpriced_ns <= MOST_UNPRICED * time_ns
+    return unknown_ns <= MOST_UNKNOWN * time_ns
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,6 +93,20 @@ def require_step(trace: Trace, step: int) -> None:
     if not 0 <= step < len(trace.steps):
         have = f"steps 0 to {len(trace.steps) - 1}" if len(trace.steps) else "no step at all"
         raise TraceError(f"there is no step {step}: the trace has {have}", action="list them with: tracescope steps")
+
+
+def step_gaps(trace: Trace, basis: Basis, floor_ops_ns: I64, without: I64) -> tuple[I64, Bool, I64]:
+    """The gap of every step, whether it is known, and its time without a floor: int64[steps], bool, int64 ns.
+
+    ``floor_ops_ns`` and ``without`` are those of the step series: steps all of whose ops have a floor need no sums.
+    """
+    unknown = np.zeros(len(trace.steps), np.int64)
+    partly = np.flatnonzero(without > 0)
+    if len(partly):
+        times = row_times(trace, basis, partly)
+        unknown[partly] = times.rows.sums(np.where(times.known, 0, times.exposed))
+    gap = trace.steps.duration - np.maximum(floor_ops_ns, 0) - unknown
+    return gap, floor_ops_ns >= 0, unknown
 
 
 def break_down(trace: Trace, basis: Basis, step: int) -> StepBreakdown:

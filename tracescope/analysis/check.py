@@ -128,14 +128,15 @@ def _steps_below_floor(e: Evidence) -> Iterator[Finding]:
 
 def _sums(e: Evidence) -> Iterator[Finding]:
     rows = e.times.rows
-    gap = rows.sums(e.times.exposed - e.times.floor)
+    gap = rows.sums(np.where(e.times.known, e.times.exposed - e.times.floor, 0))
+    unknown = rows.sums(np.where(e.times.known, 0, e.times.exposed))
     idle = idle_ns(rows)
     floor = rows.sums(e.times.floor)
-    broken = (gap + idle != rows.duration - floor) | (idle != e.series.idle_ns)
+    broken = (gap + unknown + idle != rows.duration - floor) | (idle != e.series.idle_ns)
     if broken.any():
         step = int(broken.argmax())
         text = (
-            f"step {step}: gaps {gap[step]:,} + idle {idle[step]:,} ns is not "
+            f"step {step}: gaps {gap[step]:,} + unknown {unknown[step]:,} + idle {idle[step]:,} ns is not "
             f"{rows.duration[step]:,} - {floor[step]:,} ns"
         )
         yield Finding("sums", ERROR, int(broken.sum()), _first_event(e, step), text)

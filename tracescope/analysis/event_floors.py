@@ -39,6 +39,8 @@ class WorkFloors:
 def work_floors(trace: Trace, basis: Basis) -> WorkFloors:
     """Floors of the work table; TraceError where they are so long that the bandwidth must be a mistake."""
     floor, known = work_floor_ns(trace.work, basis)
+    if not basis.bandwidth_bytes_per_s:  # then not even what moves nothing has a floor to be compared with
+        known = np.zeros(len(known), bool)
     longest = float(floor[known].max()) if known.any() else 0.0
     low, high, offset = trace.step_runs
     before = np.append(0, np.cumsum(high - low))[offset]

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tracescope.analysis.breakdown import StepBreakdown
 from tracescope.core.category import Category
 from tracescope.core.trace import Trace
@@ -11,13 +13,13 @@ from tracescope.core.trace import Trace
 class GapCause:
     """One cause; ``category`` gives its colour and letter, None is time in which nothing ran. ``ns`` is signed.
 
-    ``priced`` is False for the time of operations without a floor: how much of it is gap is not known.
+    ``known`` is False for the time of operations without a floor: how much of it is gap is not known.
     """
 
     title: str
     category: Category | None
     ns: int
-    priced: bool = True
+    known: bool = True
 
 
 _ABOVE: dict[Category, tuple[str, Category]] = {
@@ -33,21 +35,21 @@ _ABOVE: dict[Category, tuple[str, Category]] = {
 }
 
 IDLE_TITLE = "launch gaps"
-UNPRICED_TITLE = "bytes unknown"
-_UNPRICED: tuple[str, Category | None] = (UNPRICED_TITLE, None)
+UNKNOWN_TITLE = "bytes unknown"
+_NO_FLOOR: tuple[str, Category | None] = (UNKNOWN_TITLE, None)
 
 
 def gap_causes(trace: Trace, breakdown: StepBreakdown) -> tuple[GapCause, ...]:
-    """Causes of the step's gap, largest first, zero ones left out; those that are priced sum to its ``known_gap_ns``.
+    """Causes of the step's gap, largest first, zero ones left out; those that are known sum to its ``step_gap_ns``.
 
-    All together, with the time of operations without a floor, sum to ``breakdown.gap_of_step_ns``.
+    The time of operations without a floor is one more, which is not known.
     """
     total: dict[tuple[str, Category | None], int] = {}
     categories = trace.events.category[breakdown.events].tolist()
-    gaps = breakdown.gap_ns.tolist()
+    gaps = np.where(breakdown.floor_known, breakdown.gap_ns, breakdown.exposed_ns).tolist()
     for category, gap, known in zip(categories, gaps, breakdown.floor_known.tolist(), strict=True):
-        key = _ABOVE[Category(category)] if known else _UNPRICED
+        key = _ABOVE[Category(category)] if known else _NO_FLOOR
         total[key] = total.get(key, 0) + gap
     total[IDLE_TITLE, None] = breakdown.idle_ns
-    causes = [GapCause(*key, ns, priced=key != _UNPRICED) for key, ns in total.items() if ns]
+    causes = [GapCause(*key, ns, known=key != _NO_FLOOR) for key, ns in total.items() if ns]
     return tuple(sorted(causes, key=lambda c: (-c.ns, c.title)))

@@ -1,4 +1,4 @@
-"""The ledger of a step: which operations are off their floor, and by how much. The rows are those of ``layers``."""
+"""Which operations of a step are off their floor, and by how much. The rows are those of ``layers``."""
 
 from dataclasses import dataclass
 
@@ -16,20 +16,21 @@ from tracescope.core.work_table import UNKNOWN
 class GapRow:
     """An op in a layer of a step. ``layer`` -1 outside the layers; a floor, bytes or a share that is unknown is None.
 
-    ``event`` is the longest event of the row. ``name``: the op, else the name that all its events share, else the
-    category. ``unpriced_ns`` is the part of its gap that is of events without a floor. ``memory_bytes``: of all
-    events. ``share_of_gap``: its gap by the step's.
+    ``event`` is the longest of the row's ``events``. ``name``: the op, else the name that all its events share, else
+    the category. Floor and gap are of the events that have a floor, ``unknown_ns`` is the time of the others;
+    ``memory_bytes``: of all events. ``share_of_gap``: its gap by the step's.
     """
 
     layer: int
     op: Op
     category: Category
     event: int
+    events: int
     name: str
     took_ns: int
     floor_ns: int | None
-    gap_ns: int
-    unpriced_ns: int
+    gap_ns: int | None
+    unknown_ns: int
     memory_bytes: int | None
     share_of_gap: float | None
 
@@ -37,24 +38,25 @@ class GapRow:
 def gap_rows(trace: Trace, basis: Basis, step: int) -> tuple[GapRow, ...]:
     """The rows of one step, largest gap first; their gaps and the idle time sum to the step's gap."""
     rows = layer_rows(trace, basis, np.array([step]))
-    total = rows.step_ns - rows.floor_ops_ns if rows.floor_ops_ns != UNKNOWN else 0
+    total = rows.total_gap_ns
     moved, longest = rows.work.memory_bytes, _longest(trace, rows)
     found = []
     for row, event in enumerate(longest.tolist()):
-        op, category, gap = Op(int(rows.op[row])), Category(int(rows.category[row])), int(rows.gap_ns[row])
+        op, category, gap = Op(int(rows.op[row])), Category(int(rows.category[row])), rows.gap_of(row)
         found.append(
             GapRow(
                 layer=int(rows.layer[row]),
                 op=op,
                 category=category,
                 event=event,
+                events=int(rows.events[row]),
                 name=_name(trace, rows, row, op, category),
                 took_ns=int(rows.exposed_ns[row]),
                 floor_ns=_known(rows.floor_ns[row]),
                 gap_ns=gap,
-                unpriced_ns=int(rows.unpriced_ns[row]),
+                unknown_ns=int(rows.unknown_ns[row]),
                 memory_bytes=_known(moved[row]),
-                share_of_gap=gap / total if total > 0 else None,
+                share_of_gap=gap / total if gap is not None and total is not None and total > 0 else None,
             )
         )
     return tuple(found)

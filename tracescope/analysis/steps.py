@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from tracescope.analysis.breakdown import step_gaps
 from tracescope.analysis.event_floors import floor_sums, streaming_ns
 from tracescope.analysis.exposed_time import idle_ns, step_rows
 from tracescope.analysis.table import Column, Table, known_column
@@ -99,6 +100,7 @@ def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> T
     """The ``steps`` listing. With a deadline, ``late`` says which steps took longer from start to next start."""
     steps = trace.steps
     series = step_series(trace, basis)
+    gap, gap_known, unknown = step_gaps(trace, basis, series.floor_ops_ns, series.ops_without_floor)
     columns = [
         Column("step", np.arange(len(steps)), "step"),
         Column("label", [trace.names[n] for n in steps.label.tolist()]),
@@ -119,6 +121,8 @@ def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> T
         known_column("floor_weight_ns", series.floor_weight_ns, "floor W", "ns"),
         known_column("floor_memory_ns", series.floor_memory_ns, "floor W+KV", "ns"),
         known_column("floor_ops_ns", series.floor_ops_ns, "floor", "ns"),
+        Column("gap_ns", gap, "gap", "ns", known=gap_known),
+        Column("unknown_ns", unknown, "unknown" if unknown.any() else "", "ns"),
         Column("ops_without_floor", series.ops_without_floor, "no floor", "ops"),
         Column("mbu", series.mbu, "MBU", known=~np.isnan(series.mbu)),
         Column("idle_ns", series.idle_ns, "idle", "ns"),

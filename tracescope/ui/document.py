@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from tracescope.analysis.breakdown import StepBreakdown, break_down, mostly_priced
+from tracescope.analysis.breakdown import StepBreakdown, break_down, mostly_known
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
 from tracescope.analysis.gap_causes import GapCause, gap_causes
 from tracescope.analysis.gap_rows import GapRow, gap_rows
@@ -51,7 +51,7 @@ class LayerSpan:
     floor_ns: int
     floor_known: bool
     """Whether at least one of its events has a floor."""
-    unpriced_ns: int = 0
+    unknown_ns: int = 0
     """Exposed time of its events without a floor."""
 
     @property
@@ -60,14 +60,14 @@ class LayerSpan:
         return self.end - self.start
 
     @property
-    def partly_priced(self) -> bool:
+    def partly_known(self) -> bool:
         """Whether events without a floor take so much of it that the floor says little about the layer."""
-        return not mostly_priced(self.unpriced_ns, self.duration_ns)
+        return not mostly_known(self.unknown_ns, self.duration_ns)
 
     @property
-    def excess_ns(self) -> int:
+    def gap_ns(self) -> int:
         """Time above the floor of what has one, signed."""
-        return self.duration_ns - self.floor_ns - self.unpriced_ns
+        return self.duration_ns - self.floor_ns - self.unknown_ns
 
 
 def clipped(name: str) -> str:
@@ -356,9 +356,9 @@ class Document:
         floor = np.bincount(layer[inside], weights=taken.floor_ns[inside], minlength=int(present.max()) + 1)
         known = np.bincount(layer[inside], weights=taken.floor_known[inside], minlength=int(present.max()) + 1)
         hidden = np.where(taken.floor_known[inside], 0, taken.exposed_ns[inside])
-        unpriced = np.bincount(layer[inside], weights=hidden, minlength=int(present.max()) + 1)
+        unknown = np.bincount(layer[inside], weights=hidden, minlength=int(present.max()) + 1)
         return tuple(
-            LayerSpan(int(n), int(b), int(e), int(floor[n]), bool(known[n]), int(unpriced[n]))
+            LayerSpan(int(n), int(b), int(e), int(floor[n]), bool(known[n]), int(unknown[n]))
             for n, b, e in zip(present, begin, stop, strict=True)
         )
 
@@ -390,8 +390,8 @@ class Document:
         return np.maximum.accumulate(self.step_ends) if self.has_steps else self.step_ends
 
     def off_the_floor(self, step: int) -> tuple[GapRow, ...]:
-        """The ledger of a step: one row an op and layer, largest gap first; gaps and idle time sum to its gap."""
-        return self.remembered("ledger", step, lambda: gap_rows(self.trace, self.basis, step))
+        """One row an op and layer of a step, largest gap first; gaps and idle time sum to its gap."""
+        return self.remembered("gap rows", step, lambda: gap_rows(self.trace, self.basis, step))
 
     def step_title(self, step: int) -> str:
         """``Step 7``, or with its kind where it is not a decode step."""

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from tracescope.analysis.breakdown import mostly_priced
+from tracescope.analysis.breakdown import mostly_known
 from tracescope.core import units
 from tracescope.core.category import KINDS, TrackKind
 from tracescope.core.timerange import TimeRange
@@ -161,14 +161,14 @@ def path_floor_ns(document: Document, view: ViewState, counted: TimeRange) -> tu
     if counted.start >= step.start and counted.end <= step.end:
         taken = document.breakdown(view.step)
         if counted == step:
-            return float(max(0, taken.floor_ops_ns)), float(taken.unpriced_ns)
+            return float(max(0, taken.floor_ops_ns)), float(taken.unknown_ns)
         events = document.trace.events
         start = events.start[taken.events]
         end = start + events.duration[taken.events]
         inside = np.maximum(0, np.minimum(end, counted.end) - np.maximum(start, counted.start))
         share = inside / np.maximum(end - start, 1)
-        unpriced = np.where(taken.floor_known, 0, taken.exposed_ns)
-        return float(taken.floor_ns @ share), float(unpriced @ share)
+        unknown = np.where(taken.floor_known, 0, taken.exposed_ns)
+        return float(taken.floor_ns @ share), float(unknown @ share)
     rows = document.steps_in_sight(counted)
     inside_rows = slice(rows.start, rows.stop)
     series = document.series
@@ -207,7 +207,7 @@ def figures(document: Document, view: ViewState, row: Row, content: Content) -> 
         return "", ""
     if row.plane is Plane.PATH:
         return _path_figures(document, view, visible)
-    if _bytes_unknown(document, view, row.plane, content) or not mostly_priced(round(unknown), round(busy)):
+    if _bytes_unknown(document, view, row.plane, content) or not mostly_known(round(unknown), round(busy)):
         return "none", "bytes unknown"
     return share_text(share_of_floor(round(floor), round(busy - unknown))), ""
 
@@ -217,10 +217,10 @@ def _path_figures(document: Document, view: ViewState, counted: TimeRange) -> tu
     found = path_floor_ns(document, view, counted) if time else None
     if found is None:
         return ("", "") if not time else ("", "partly known")
-    floor, unpriced = round(found[0]), round(found[1])
-    if not mostly_priced(unpriced, time):
+    floor, unknown = round(found[0]), round(found[1])
+    if not mostly_known(unknown, time):
         return (units.duration(floor), "known floor") if floor else ("none", "bytes unknown")
-    return share_text(share_of_floor(floor, time)), units.signed_duration(time - floor - unpriced)
+    return share_text(share_of_floor(floor, time)), units.signed_duration(time - floor - unknown)
 
 
 def _bytes_unknown(document: Document, view: ViewState, plane: Plane, content: Content) -> bool:

@@ -43,8 +43,8 @@ def headline(document: Document, view: ViewState) -> str:
     facts = step_facts(document, view.step)
     kind = StepKind(int(document.trace.steps.kind[view.step]))
     start = f"{units.millis(facts.duration_ns)} ms per {kind.label} step"
-    if facts.floor_ns is not None and facts.partly_priced:
-        return f"{start}: {facts.floor_words}; bytes of the others, {units.millis(facts.unpriced_ns)} ms, unknown"
+    if facts.floor_ns is not None and facts.partly_known:
+        return f"{start}: {facts.floor_words}; bytes of the others, {units.millis(facts.unknown_ns)} ms, unknown"
     if facts.floor_ns is None or facts.share is None or facts.gap_ns is None:
         return f"{start}; no floor known, because {facts.no_floor_because}"
     if facts.gap_ns < 0:

@@ -48,9 +48,9 @@ class StepFacts:
     """Batch, context and tokens of the step, as far as they are known."""
     ops: int
     ops_without_floor: int
-    unpriced_ns: int = 0
+    unknown_ns: int = 0
     """Time of the operations without a floor: with the floor and the gap it is the duration."""
-    partly_priced: bool = False
+    partly_known: bool = False
     """Whether they take so much of the step that its floor is only told as that of the others."""
     no_floor_because: str = ""
     """Why ``floor_ns`` is None."""
@@ -58,12 +58,12 @@ class StepFacts:
     @property
     def gap_ns(self) -> int | None:
         """Duration less floor, of what has one; negative when the step was faster than its floor."""
-        return None if self.floor_ns is None else self.duration_ns - self.floor_ns - self.unpriced_ns
+        return None if self.floor_ns is None else self.duration_ns - self.floor_ns - self.unknown_ns
 
     @property
     def share(self) -> float | None:
         """Floor over duration; None where the floor is only that of some operations."""
-        return None if self.partly_priced else share_of_floor(self.floor_ns, self.duration_ns)
+        return None if self.partly_known else share_of_floor(self.floor_ns, self.duration_ns)
 
     @property
     def priced_ops(self) -> str:
@@ -73,7 +73,7 @@ class StepFacts:
     @property
     def floor_words(self) -> str:
         """``floor 5.120 ms``, or of which operations it is where it is not that of the step."""
-        of = f" of {self.priced_ops}:" if self.partly_priced else ""
+        of = f" of {self.priced_ops}:" if self.partly_known else ""
         return f"floor{of} {units.millis(self.floor_ns)} ms"
 
 
@@ -93,8 +93,8 @@ def _facts(document: Document, step: int) -> StepFacts:
         setting=setting(document, step),
         ops=len(taken.events),
         ops_without_floor=taken.ops_without_floor,
-        unpriced_ns=taken.unpriced_ns if floor is not None else 0,
-        partly_priced=taken.partly_priced,
+        unknown_ns=taken.unknown_ns if floor is not None else 0,
+        partly_known=taken.partly_known,
         no_floor_because="no bytes are known" if document.has_floor else "the memory bandwidth is not known",
     )
 
@@ -141,7 +141,7 @@ def _known_parts(document: Document, taken: StepBreakdown) -> tuple[FloorPart, .
 def _gap_parts(document: Document, step: int) -> tuple[GapPart, ...]:
     parts = []
     for cause in document.gap_causes(step):
-        if not cause.priced:
+        if not cause.known:
             continue
         letter = KIND_OF_CATEGORY[cause.category].letter if cause.category is not None else ""
         text = f"{cause.ns / 1e6:.2f}"

@@ -34,7 +34,7 @@ TAG_PX: Final = 100
 class BarStyle:
     """How the bars of one row are drawn.
 
-    ``pitch``: hatch pitch; ``floor``: whether solid and hatch tell floor and excess (the overlay), and whether there
+    ``pitch``: hatch pitch; ``floor``: whether solid and hatch tell floor and gap (the overlay), and whether there
     is a rail; ``pale``: the compute lane's way (outline and pale fill, solid to its floor, no hatch); ``plain``: a
     track whose events have no floors at all; ``tags``: wide folded runs say how many they hold; ``ticks``: a lonely
     bar under 3 px is a solid tick of its kind, since its shares could not be read; ``labels``: texts of an event id,

@@ -171,7 +171,7 @@ def _paint_marks(
                 canvas.outline(rect.adjusted(-2, -2, 2, 2 + below), canvas.theme.accent, 2, 3)
 
 
-def excess_labels(
+def gap_labels(
     canvas: Canvas, baseline: float, ends: list[tuple[float, str, bool]], limits: tuple[float, float], px: float = 10
 ) -> None:
     """Texts right-aligned at bar ends, given largest first; one that would touch another or a limit is left out."""

@@ -54,7 +54,7 @@ def column_heights(columns: Columns, floor: bool) -> F64:
 
     Six kinds, then time that is told to be neither floor nor above it (its floor is not known, or is that of other
     lanes), then what is above the floor. Up to the floor each kind has its
-    part of the busy time; the excess comes last, so that it is kept however far one zooms out. Without the floor
+    part of the busy time; the gap comes last, so that it is kept however far one zooms out. Without the floor
     overlay all busy time is solid.
     """
     share = columns.share.astype(np.float64)

@@ -17,7 +17,7 @@ from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.lane_rows import Row, content_of, figures, rows_of
 from tracescope.ui.paint.bar_style import BarStyle, Marks, place
-from tracescope.ui.paint.bars import excess_labels, paint_bars
+from tracescope.ui.paint.bars import gap_labels, paint_bars
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline, layer
 from tracescope.ui.paint.dependency import end_of, incoming, paint_dependencies
@@ -33,7 +33,7 @@ from tracescope.ui.theme import Theme
 from tracescope.ui.view_state import ViewState
 
 SHORTEST_NAMED_GAP_NS: Final = 1000
-EXCESS_FROM_PX: Final = 14
+GAP_FROM_PX: Final = 14
 SHORTEST_BESIDE_PX: Final = 20
 """No amount of bytes and the room around it are narrower."""
 
@@ -61,7 +61,7 @@ def row_height(row: Row, sizes: Sizes) -> int:
 
 
 def bar_band(row: Row, rect: QRectF) -> QRectF:
-    """The band of a row's bars: the path leaves room for the excess below, other rows for the rail."""
+    """The band of a row's bars: the path leaves room for the gap below, other rows for the rail."""
     height = rect.height()
     if row.plane is Plane.PATH:
         return QRectF(rect.left(), round(rect.top() + height * 0.12), rect.width(), round(height * 0.47))
@@ -214,7 +214,7 @@ def paint_row(
     )
     paint_bars(canvas, placed.bar, content, time, style, marks)
     if plane is Plane.PATH and floor:
-        _paint_excess(canvas, placed, content, document, time)
+        _paint_bar_gaps(canvas, placed, content, document, time)
     elif plane is Plane.KV_APPENDS:
         _labels_beside(canvas, placed.bar, content, document, view, time)
     elif not len(content) and plane is not None:
@@ -264,15 +264,15 @@ def _idle_columns(document: Document, view: ViewState, width: int) -> NDArray[np
     return (step >= 0) & (middle < document.step_ends[np.maximum(step, 0)])
 
 
-def _paint_excess(canvas: Canvas, placed: PlacedRow, bars: Bars, document: Document, time: TimeScale) -> None:
+def _paint_bar_gaps(canvas: Canvas, placed: PlacedRow, bars: Bars, document: Document, time: TimeScale) -> None:
     """What each bar took above its floor, right-aligned under its end, largest first; gaps and KV reads in bold."""
     pixels = place(bars, time, canvas.scale)
-    excess = bars.end - bars.start - bars.floor
-    wide = np.flatnonzero((pixels.width >= EXCESS_FROM_PX) & bars.known & (excess >= 50))
+    gap = bars.end - bars.start - bars.floor
+    wide = np.flatnonzero((pixels.width >= GAP_FROM_PX) & bars.known & (gap >= 50))
     found = [
         (took, right, units.signed_micros(took), kind == 1)
         for took, right, kind in zip(
-            excess[wide].tolist(), pixels.x1[wide].tolist(), bars.kind[wide].tolist(), strict=True
+            gap[wide].tolist(), pixels.x1[wide].tolist(), bars.kind[wide].tolist(), strict=True
         )
     ]
     start, end = gaps_between(document, bars, time)
@@ -283,7 +283,7 @@ def _paint_excess(canvas: Canvas, placed: PlacedRow, bars: Bars, document: Docum
     found.sort(key=lambda item: (-item[0], item[1]))
     limits = time.left + 2, time.left + time.width - 1
     baseline = placed.bar.bottom() + (placed.rect.bottom() - placed.bar.bottom()) / 2 + 7
-    excess_labels(canvas, baseline, [item[1:] for item in found], limits)
+    gap_labels(canvas, baseline, [item[1:] for item in found], limits)
 
 
 def _labels_beside(

@@ -13,7 +13,7 @@ from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document, LayerSpan
 from tracescope.ui.fonts import elided, text_width
 from tracescope.ui.paint.bar_style import LETTERS, BarStyle, Marks, place
-from tracescope.ui.paint.bars import excess_labels, paint_bars
+from tracescope.ui.paint.bars import gap_labels, paint_bars
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.geometry import time_scale
@@ -21,7 +21,7 @@ from tracescope.ui.paint.hatch import GAP, STATIC
 from tracescope.ui.paint.lanes import gaps_between
 from tracescope.ui.paint.report_lanes import Block
 from tracescope.ui.paint.run_strip import nice_top, paint_steps, scale_top, step_bars
-from tracescope.ui.paint.step_bar import paint_unpriced
+from tracescope.ui.paint.step_bar import paint_unknown
 from tracescope.ui.step_facts import NO_GAP, step_facts
 from tracescope.ui.view_state import ViewState
 
@@ -54,12 +54,12 @@ def paint_in_order(canvas: Canvas, block: Block, document: Document, view: ViewS
     width = canvas.text(block.left, block.top + 14, f"Layer {span.layer} in order", Style(15, 700, theme.text))
     said = f"{units.micros(span.duration_ns)} µs"
     if document.has_floor and span.floor_known:
-        word = "known floor" if span.partly_priced else "floor"
-        said += f", {word} {units.micros(span.floor_ns)} µs{'' if span.partly_priced else ','}"
+        word = "known floor" if span.partly_known else "floor"
+        said += f", {word} {units.micros(span.floor_ns)} µs{'' if span.partly_known else ','}"
     x = block.left + width + 20
     x += canvas.text(x, block.top + 14, said, Style(13, 400, theme.text2)) + 5
-    if document.has_floor and span.floor_known and not span.partly_priced:
-        above = f"{units.micros(abs(span.excess_ns))} µs {'above' if span.excess_ns >= 0 else 'below'} the floor"
+    if document.has_floor and span.floor_known and not span.partly_known:
+        above = f"{units.micros(abs(span.gap_ns))} µs {'above' if span.gap_ns >= 0 else 'below'} the floor"
         canvas.text(x, block.top + 14, above, Style(13, 600, theme.text))
     bar = QRectF(block.left, block.top + 28, block.width, 52)
     visible = TimeRange(span.start, span.end)
@@ -80,10 +80,10 @@ def paint_in_order(canvas: Canvas, block: Block, document: Document, view: ViewS
     canvas.painter.restore()
     _texts(canvas, bar, content, document, visible, floor=style.floor)
     pixels = place(content, time, canvas.scale)
-    excess = content.end - content.start - content.floor
-    wide = (pixels.width >= 6) & content.known & (excess >= 50)
+    gap = content.end - content.start - content.floor
+    wide = (pixels.width >= 6) & content.known & (gap >= 50)
     labels = [
-        (int(excess[r]), float(pixels.x1[r]), units.signed_micros(int(excess[r])), int(content.kind[r]) == 1)
+        (int(gap[r]), float(pixels.x1[r]), units.signed_micros(int(gap[r])), int(content.kind[r]) == 1)
         for r in np.flatnonzero(wide).tolist()
     ]
     for a, b in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -91,7 +91,7 @@ def paint_in_order(canvas: Canvas, block: Block, document: Document, view: ViewS
             labels.append((b - a, time.x(b), f"gap {units.micros(b - a)}", True))
     labels.sort(key=lambda item: (-item[0], item[1]))
     if document.has_floor and style.floor:
-        excess_labels(canvas, bar.bottom() + 19, [i[1:] for i in labels], (bar.left(), bar.right() + 1), px=12)
+        gap_labels(canvas, bar.bottom() + 19, [i[1:] for i in labels], (bar.left(), bar.right() + 1), px=12)
 
 
 def _texts(canvas: Canvas, bar: QRectF, bars: Bars, document: Document, visible: TimeRange, *, floor: bool) -> None:
@@ -147,23 +147,23 @@ def paint_gap_causes(canvas: Canvas, block: Block, document: Document, view: Vie
         patch = QRectF(block.left, y + 3, 16, 16)
         if letter:
             canvas.chip(block.left, y + 3, letter, 16)
-        elif not cause.priced:
-            paint_unpriced(canvas, patch)
+        elif not cause.known:
+            paint_unknown(canvas, patch)
         else:
             canvas.hatch(patch, GAP, 4)
             canvas.frame(patch, theme.ink)
         canvas.text_in(QRectF(names, y, start - names - 6, 22), cause.title, Style(12, 400, theme.text))
         bar = QRectF(start, y + 3, max(1.0, (end - start) * abs(cause.ns) / largest), 16)
-        if cause.priced:
+        if cause.known:
             canvas.hatch(bar, letter or GAP, 6)
             canvas.frame(bar, theme.kinds[letter].edge if letter else theme.ink)
         else:
-            paint_unpriced(canvas, bar)
+            paint_unknown(canvas, bar)
         style = Style(12, 600, theme.text)
         sign = "" if cause.ns >= 0 else "−"
         said = f"{sign}{abs(cause.ns) / 1e3:,.0f} µs"
         canvas.text(right - 44, centred_baseline(row, style), said, style, AT_RIGHT)
-        if facts.gap_ns > 0 and cause.priced:
+        if facts.gap_ns > 0 and cause.known:
             share = units.percent(cause.ns / facts.gap_ns)
             canvas.text(right, centred_baseline(row, style), share, Style(12, 400, theme.text2), AT_RIGHT)
         y += _CAUSE

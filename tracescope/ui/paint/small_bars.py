@@ -1,4 +1,4 @@
-"""Bars under 3 px: all of a row at once, in one image; shares of kinds and the excess stay in sight."""
+"""Bars under 3 px: all of a row at once, in one image; shares of kinds and the gap stay in sight."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

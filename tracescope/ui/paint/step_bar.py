@@ -140,16 +140,16 @@ def paint_floor_bar(canvas: Canvas, bar: QRectF, facts: StepFacts, *, title_px: 
         _fitting(canvas, area, part.texts, Style(title_px, 600, colours.label))
         x = area.right()
     x = _gaps(canvas, bar, facts, x, pitch)
-    if facts.unpriced_ns:
-        area = QRectF(x, bar.top(), facts.unpriced_ns * per_ns, bar.height())
-        paint_unpriced(canvas, area)
-        took = f"{units.millis(facts.unpriced_ns)} ms"
+    if facts.unknown_ns:
+        area = QRectF(x, bar.top(), facts.unknown_ns * per_ns, bar.height())
+        paint_unknown(canvas, area)
+        took = f"{units.millis(facts.unknown_ns)} ms"
         texts = (f"bytes of {units.plural(facts.ops_without_floor, 'op')} unknown, {took}", f"bytes unknown, {took}",
                  "bytes unknown")  # fmt: skip
         _fitting(canvas, area, texts, Style(title_px, 600, theme.text2))
 
 
-def paint_unpriced(canvas: Canvas, area: QRectF) -> None:
+def paint_unknown(canvas: Canvas, area: QRectF) -> None:
     """Time of which no floor is known: a plain ground with a dotted outline, neither solid nor hatched."""
     theme = canvas.theme
     canvas.fill(area, theme.band)

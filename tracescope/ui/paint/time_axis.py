@@ -132,7 +132,7 @@ def _heads(
         border[max(edge, 0) : high] = False
         if has_floor and span.floor_known:
             solid[max(first, 0) : max(floor, 0)] = True
-            if not span.partly_priced:
+            if not span.partly_known:
                 above[max(floor, 0) : high] = floor
     rows, rail = round(HEADS * scale), round((HEADS + LAYER_RAIL) * scale)
     pixels = np.zeros((rail, width), np.uint32)
@@ -156,10 +156,10 @@ def _words_of(
     figure = Style(10, 400, canvas.theme.text2)
     base = plot.top() + 11
     words = [(f"layer {span.layer}", name), (f"{units.micros(span.duration_ns)} µs", figure)]
-    if has_floor and span.floor_known and span.partly_priced:
+    if has_floor and span.floor_known and span.partly_known:
         words.append((f"known floor {units.micros(span.floor_ns)}", figure))
     elif has_floor and span.floor_known:
-        words.append((units.signed_micros(span.excess_ns), name))
+        words.append((units.signed_micros(span.gap_ns), name))
     if room < text_width(words[0][0], 10, name.weight):
         words[0] = (str(span.layer), name)
     for text, style in words:

@@ -43,9 +43,9 @@ class Inspection:
     took_ns: int
     floor_ns: int | None
     rows: tuple[Row, ...]
-    unpriced_ns: int = 0
+    unknown_ns: int = 0
     """Time of operations without a floor, which is neither floor nor above it."""
-    partly_priced: bool = False
+    partly_known: bool = False
     """So much of the time is of operations without a floor that there is no share to tell."""
     energy: Energy | None = None
     energy_parts: tuple[tuple[str, float], ...] = ()
@@ -57,18 +57,18 @@ class Inspection:
     """Of a whole step: the parts of its floor and of its gap, as the step bar draws them."""
 
     @property
-    def above_ns(self) -> int | None:
+    def gap_ns(self) -> int | None:
         """Time above the floor, signed."""
-        return None if self.floor_ns is None else self.took_ns - self.floor_ns - self.unpriced_ns
+        return None if self.floor_ns is None else self.took_ns - self.floor_ns - self.unknown_ns
 
     @property
     def share(self) -> float | None:
         """Floor over time: the speed as a share of the floor's; None where there is none to tell."""
-        return None if self.partly_priced else share_of_floor(self.floor_ns, self.took_ns)
+        return None if self.partly_known else share_of_floor(self.floor_ns, self.took_ns)
 
 
 def inspect_event(document: Document, event: int) -> Inspection:
-    """One event: its bytes, floor, excess, rate, intensity and energy, each with the operands it is made of."""
+    """One event: its bytes, floor, gap, rate, intensity and energy, each with the operands it is made of."""
     trace, events = document.trace, document.trace.events
     category = Category(int(events.category[event]))
     took = int(events.duration[event])
@@ -286,12 +286,12 @@ def inspect_step(document: Document, step: int) -> Inspection:
         counted = plural(len(taken.events), "operation")
         counted = f"{ops:,} of {counted}" if taken.ops_without_floor else counted
         rows.append(("floor", f"sum over {counted}", f"{millis(floor)} ms"))
-        terms = [taken.duration_ns, floor] + ([taken.unpriced_ns] if taken.unpriced_ns else [])
+        terms = [taken.duration_ns, floor] + ([taken.unknown_ns] if taken.unknown_ns else [])
         above = f"{' − '.join(millis(term) for term in terms)} ms"
-        rows.append(("above", above, f"{millis(taken.known_gap_ns)} ms"))
+        rows.append(("above", above, f"{millis(taken.step_gap_ns)} ms"))
     if taken.ops_without_floor:
         unknown = f"bytes unknown, {plural(taken.ops_without_floor, 'operation')}"
-        rows.append(("no floor", unknown, f"{millis(taken.unpriced_ns)} ms"))
+        rows.append(("no floor", unknown, f"{millis(taken.unknown_ns)} ms"))
     rows.append(("idle", "nothing ran on the device", duration(taken.idle_ns)))
     mbu = float(series.mbu[step])
     if not np.isnan(mbu):
@@ -309,8 +309,8 @@ def inspect_step(document: Document, step: int) -> Inspection:
         taken.duration_ns,
         floor,
         tuple(rows),
-        unpriced_ns=0 if floor is None else taken.unpriced_ns,
-        partly_priced=taken.partly_priced,
+        unknown_ns=0 if floor is None else taken.unknown_ns,
+        partly_known=taken.partly_known,
         energy=None if joules is None else joules[0],
         energy_parts=() if joules is None else _energy_parts(joules[1]),
         facts=step_facts(document, step),

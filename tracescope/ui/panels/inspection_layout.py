@@ -102,7 +102,7 @@ def _head(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
 
 def _figures(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     t = canvas.theme
-    above = shown.above_ns
+    above = shown.gap_ns
     figures = [(duration(shown.took_ns), "took")]
     if above is None:
         figures.append(("none", "floor"))

@@ -39,6 +39,9 @@ def layers_columns(table: Table) -> tuple[ScreenColumn, ...]:
     def gap(i: int) -> int | None:
         return None if floor(i) is None else cells("gap_ns")(i)
 
+    def share(i: int) -> float | None:
+        return share_of_floor(floor(i), cells("exposed_ns")(i) - cells("unknown_ns")(i))
+
     return (
         ScreenColumn("op", named, plain, draw=Draw.CHIP, width=130),
         ScreenColumn("layer", cells("layer"), lambda v: MISSING if v is None else str(v), width=48),
@@ -47,7 +50,7 @@ def layers_columns(table: Table) -> tuple[ScreenColumn, ...]:
         ScreenColumn("floor", floor, floor_micros, "µs", width=86),
         ScreenColumn("gap", gap, gap_micros, "µs", Draw.STRONG, width=76),
         ScreenColumn("", lambda i: max(0, gap(i) or 0), plain, draw=Draw.BAR),
-        ScreenColumn("of floor", lambda i: share_of_floor(floor(i), cells("exposed_ns")(i)), share_text, width=66),
+        ScreenColumn("of floor", share, share_text, width=66),
         ScreenColumn("weights", cells("weight_read_bytes"), size, width=76),
         ScreenColumn("KV read", cells("kv_read_bytes"), size, width=76),
         ScreenColumn("intensity", cells("intensity"), intensity, "FLOP/B", width=110),

@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QHBoxLayout
 
 from tracescope.analysis.gap_rows import GapRow
-from tracescope.core.units import MISSING, micros, percent, size
+from tracescope.core.units import MISSING, count, micros, percent, size
 from tracescope.ui import navigation
 from tracescope.ui.document import clipped
 from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
@@ -25,20 +25,24 @@ def gap_columns(rows: tuple[GapRow, ...], known_gap: int, *, priced: bool) -> tu
         return rows[i].floor_ns if priced else None
 
     def gap(i: int) -> int | None:
-        return None if floor(i) is None else rows[i].gap_ns - rows[i].unpriced_ns
+        return rows[i].gap_ns if priced else None
 
     def of_gap(i: int) -> float | None:
         known = gap(i)
         return None if known is None or not known_gap else known / known_gap
 
+    def share(i: int) -> float | None:
+        return share_of_floor(floor(i), rows[i].took_ns - rows[i].unknown_ns)
+
     return (
         ScreenColumn("op", lambda i: clipped(rows[i].name), plain, draw=Draw.CHIP, width=150),
         ScreenColumn("layer", lambda i: rows[i].layer if rows[i].layer >= 0 else None, _cell, width=48),
+        ScreenColumn("events", lambda i: rows[i].events, count, width=58),
         ScreenColumn("took", lambda i: rows[i].took_ns, micros, "µs", width=72),
         ScreenColumn("floor", floor, floor_micros, "µs", width=66),
         ScreenColumn("gap", gap, gap_micros, "µs", Draw.STRONG, width=66),
         ScreenColumn("", lambda i: max(0, gap(i) or 0), plain, draw=Draw.BAR),
-        ScreenColumn("of floor", lambda i: share_of_floor(floor(i), rows[i].took_ns), share_text, width=66),
+        ScreenColumn("of floor", share, share_text, width=66),
         ScreenColumn("bytes", lambda i: rows[i].memory_bytes, size, width=76),
         ScreenColumn("of step gap", of_gap, lambda s: percent(s, 1), width=84),
     )
@@ -77,7 +81,7 @@ class OffTheFloorPanel(PanelWidget):
             self._rows = document.off_the_floor(step) if document is not None and step >= 0 else ()
             rows = self._rows
             priced = document is not None and document.has_floor
-            known_gap = document.breakdown(step).known_gap_ns if document is not None and rows else 0
+            known_gap = document.breakdown(step).step_gap_ns if document is not None and rows else 0
             columns = gap_columns(rows, max(0, known_gap), priced=priced)
             self.table.rows.show_rows(columns, len(rows), lambda i: rows[i].category)
             self.table.lay_out()

@@ -30,7 +30,7 @@ def inspect_range(document: Document, selected: TimeRange) -> Inspection:
         priced = np.zeros_like(priced)
     offset = trace.lanes.offset
     total = dict.fromkeys((kind.letter for kind in KINDS), 0)
-    inside, moved, floor, unpriced = 0, 0.0, 0.0, 0
+    inside, moved, floor, unknown = 0, 0.0, 0.0, 0
     pieces = []
     for lane in np.flatnonzero(trace.on_device).tolist():
         low, high = int(offset[lane]), int(offset[lane + 1])
@@ -52,7 +52,7 @@ def inspect_range(document: Document, selected: TimeRange) -> Inspection:
         amounts, known = trace.work.memory_bytes[rows_of_work], priced[rows_of_work]
         moved += float((share * np.maximum(amounts, 0)).sum())
         floor += float((share * np.where(known, floors[rows_of_work], 0.0)).sum())
-        unpriced += int((~known).sum())
+        unknown += int((~known).sum())
     busy = union_of(*np.concatenate(pieces, axis=1)) if pieces else 0
     said = _in_unit_of(selected.duration)
     rows: list[Row] = [
@@ -63,7 +63,7 @@ def inspect_range(document: Document, selected: TimeRange) -> Inspection:
     if moved > 0:
         rows.append(("bytes", "of the parts inside", size(moved)))
     if floor > 0:
-        without = f"; {plural(unpriced, 'event')} without" if unpriced else ""
+        without = f"; {plural(unknown, 'event')} without" if unknown else ""
         rows.append(("floor", f"of the parts inside{without}", said(floor)))
     for kind in KINDS:
         spent_ns = total[kind.letter]
@@ -71,5 +71,5 @@ def inspect_range(document: Document, selected: TimeRange) -> Inspection:
             of_range = percent(spent_ns / selected.duration)
             rows.append((kind.letter, f"{kind.title}, {of_range} of the range", said(spent_ns)))
     subtitle = "statistics of the time you dragged over"
-    whole = round(floor) if floor > 0 and not unpriced else None
+    whole = round(floor) if floor > 0 and not unknown else None
     return Inspection("Selected range", subtitle, None, selected.duration, whole, tuple(rows))

@@ -14,7 +14,7 @@ from tracescope.ui.panels.table_view import PanelTable
 from tracescope.ui.session import Session
 from tracescope.ui.theme import Theme
 
-_WIDE_ONLY = ("idle", "host wait")
+_WIDE_ONLY = ("idle", "host wait", "unknown")
 """Columns that a small window leaves out."""
 
 
@@ -24,10 +24,6 @@ def steps_columns(table: Table, *, narrow: bool = False) -> tuple[ScreenColumn, 
     def cells(key: str) -> Any:
         return table.column(key).cell
 
-    def gap(i: int) -> int | None:
-        took, floor = cells("duration_ns")(i), cells("floor_ops_ns")(i)
-        return None if floor is None else int(took) - int(floor)
-
     columns = (
         ScreenColumn("step", cells("step"), plain, width=48),
         ScreenColumn("kind", cells("kind"), plain, draw=Draw.TEXT, width=64),
@@ -35,12 +31,13 @@ def steps_columns(table: Table, *, narrow: bool = False) -> tuple[ScreenColumn, 
         ScreenColumn("context", cells("context_tokens"), count, "tokens", width=104),
         ScreenColumn("took", cells("duration_ns"), millis, "ms", width=70),
         ScreenColumn("floor", cells("floor_ops_ns"), _or_none, "ms", width=70),
-        ScreenColumn("gap", gap, millis, "ms", Draw.STRONG, width=70),
+        ScreenColumn("gap", cells("gap_ns"), millis, "ms", Draw.STRONG, width=70),
         ScreenColumn("MBU", cells("mbu"), lambda v: percent(v, 1), width=60),
         ScreenColumn("weights", cells("weight_read_bytes"), size, width=76),
         ScreenColumn("KV read", cells("kv_read_bytes"), size, width=76),
         ScreenColumn("idle", cells("idle_ns"), micros, "µs", width=66),
         ScreenColumn("host wait", cells("host_wait_ns"), millis, "ms", width=92),
+        ScreenColumn("unknown", cells("unknown_ns"), millis, "ms", width=84),
         ScreenColumn("no floor", cells("ops_without_floor"), count, "ops", width=84),
         ScreenColumn("label", cells("label"), lambda v: MISSING if v is None else plain(v), draw=Draw.TEXT, width=120),
     )

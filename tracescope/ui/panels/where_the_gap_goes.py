@@ -9,7 +9,7 @@ from tracescope.core.category import KIND_OF_CATEGORY, Category
 from tracescope.core.units import micros, percent
 from tracescope.ui.document import Document
 from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
-from tracescope.ui.paint.step_bar import paint_unpriced
+from tracescope.ui.paint.step_bar import paint_unknown
 from tracescope.ui.panels.table_view import paint_gap_bar
 from tracescope.ui.step_facts import NO_GAP, StepFacts, step_facts
 from tracescope.ui.theme import LIGHT, Theme
@@ -88,14 +88,14 @@ class WhereTheGapGoes(QWidget):
         """One cause; ``beside``: its bar and share beside the words, where there is no height for a second line."""
         t = canvas.theme
         patch = QRectF(_PAD, top + 1, 12, 12)
-        if not cause.priced:
-            paint_unpriced(canvas, patch)
+        if not cause.known:
+            paint_unknown(canvas, patch)
         elif cause.category is None:
             paint_gap_bar(canvas, patch, None, 4)
         else:
             canvas.chip(_PAD, top + 1, KIND_OF_CATEGORY[Category(cause.category)].letter, 12)
         right = self.width() - _PAD
-        known_share = self._gap > 0 and cause.priced
+        known_share = self._gap > 0 and cause.known
         room: float = self.width() - 2 * _PAD - _RIGHT - 18
         if beside:
             words = min(_WORDS, 0.6 * room)
@@ -106,10 +106,10 @@ class WhereTheGapGoes(QWidget):
             full = self.width() - 2 * _PAD - _RIGHT
             bar = QRectF(_PAD, top + 16, max(1, round(full * abs(cause.ns) / largest)), 8)
         canvas.text_in(QRectF(_PAD + 18, top - 1, room, 16), cause.title, Style(11, 400, t.text))
-        if cause.priced:
+        if cause.known:
             paint_gap_bar(canvas, bar, cause.category, 4)
         else:
-            paint_unpriced(canvas, bar)
+            paint_unknown(canvas, bar)
         took = right - (_SHARE if beside and known_share else 0)
         canvas.text(took, top + 11, f"{micros(cause.ns)} µs", Style(11, 600, t.text), RIGHT)
         if known_share:

@@ -7,7 +7,7 @@ from tracescope.ui.floor_words import event_floor
 
 
 def tip_text(document: Document, event: int) -> str:
-    """Two or three plain lines: what it is, its duration and floor, its bytes and excess."""
+    """Two or three plain lines: what it is, its duration and floor, its bytes and gap."""
     events = document.trace.events
     took, layer = int(events.duration[event]), int(events.layer[event])
     floor, moved = event_floor(document, event), document.bytes_of(event)
