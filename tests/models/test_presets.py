@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tracescope.core.errors import TraceError
-from tracescope.core.hardware import ASSUMED_ERROR
+from tracescope.core.hardware import ASSUMED_ERROR, EnergyModel
 from tracescope.core.model import Workload
 from tracescope.floor.step_floor import step_floor
 from tracescope.floor.step_ops import weight_read_bytes
@@ -180,6 +180,18 @@ def test_the_error_of_a_fit_of_one_s_own(tmp_path: Path, energy: str, error: flo
     assert fit is not None
     assert (fit.error, fit.word) == (pytest.approx(error), word)
     assert fit.error_source == ""  # the runs that tell the built-in errors were on other machines
+
+
+@pytest.mark.parametrize("name", ["h100-sxm", "a100-80gb-sxm", "lesson-1tbs"])
+def test_a_machine_recorded_before_fits_had_errors_takes_the_built_in_one(name: str) -> None:
+    spec = load_hardware(name)
+    fit = spec.energy
+    assert fit is not None
+    old = EnergyModel(fit.memory_pj_per_bit, fit.flop_pj, fit.static_w, fit.level, fit.source)
+    assert make_basis(replace(spec, energy=old)).energy == fit
+    changed = replace(old, flop_pj=(1.0, 1.0, 9.0))
+    assert make_basis(replace(spec, energy=changed)).energy == changed
+    assert make_basis(replace(spec, name="other", energy=old)).energy == old
 
 
 def test_a_machine_of_one_s_own(tmp_path: Path) -> None:

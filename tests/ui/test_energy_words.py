@@ -102,4 +102,4 @@ def test_a_board_at_its_power_says_so(said: list[str]) -> None:
     painted(480, 200, LIGHT, lambda p: paint_energy_of_step(
         Canvas(p, LIGHT, 1), Block(0, 0, 480), shown, shown.initial_view()
     ))  # fmt: skip
-    assert any("capped at the board's power" in text for text in said)
+    assert any("at the power limit" in text for text in said)

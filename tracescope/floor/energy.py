@@ -53,10 +53,10 @@ def energy_words(energy: Energy) -> str:
 
 
 def energy_facts(energy: Energy) -> list[str]:
-    """What a heading over an energy has to say: that it is modelled, at which level, on which footing."""
-    facts = ["modelled", f"{energy.level} level"]
-    facts += ["capped at the board's power"] if energy.capped else []
-    return [*facts, energy.word] if energy.word else facts
+    """What a heading over an energy has to say: that it is modelled, at which level, and whether the board is at its
+    power limit.
+    """
+    return ["modelled", f"{energy.level} level", *(["at the power limit"] if energy.capped else [])]
 
 
 def error_words(model: EnergyModel) -> str:

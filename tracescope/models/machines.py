@@ -103,6 +103,7 @@ def make_basis(hardware: HardwareSpec | None, bandwidth: str | None = None, comp
     ``compute_dtype`` is the one the FLOPs run at (``compute`` of the weight dtype). A rate alone, without hardware, is
     enough for a memory floor. Raises TraceError where the machine has no sustained value or the text is no rate.
     """
+    hardware = None if hardware is None else _with_its_error(hardware)
     rate, source = _bandwidth(hardware, bandwidth)
     if hardware is None:
         return Basis(bandwidth_bytes_per_s=rate, bandwidth_source=source, compute_dtype=compute_dtype)
@@ -126,6 +127,23 @@ def make_basis(hardware: HardwareSpec | None, bandwidth: str | None = None, comp
         energy=hardware.energy,
         notes=tuple(notes),
     )
+
+
+def _with_its_error(spec: HardwareSpec) -> HardwareSpec:
+    """A machine recorded before fits had errors takes that of the same fit, if the built-in machine has it."""
+    fit = spec.energy
+    if fit is None or fit.error_source or fit.error != ASSUMED_ERROR:
+        return spec
+    for known in hardware_presets():
+        own = known.energy
+        if known.name == spec.name and own is not None and _same_fit(own, fit):
+            return replace(spec, energy=own)
+    return spec
+
+
+def _same_fit(one: EnergyModel, other: EnergyModel) -> bool:
+    names = ("memory_pj_per_bit", "flop_pj", "static_w", "link_pj_per_bit", "level", "source")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 def _bandwidth(hardware: HardwareSpec | None, text: str | None) -> tuple[int | None, str]:

@@ -177,7 +177,7 @@ def paint_energy_of_step(canvas: Canvas, block: Block, document: Document, view:
     found = energy_of(series, step, int(series.duration[step]), document.basis)
     factor, unit = units.energy_unit(found[0].mid if found is not None else 1.0)
     canvas.text(block.left, block.top + 14, f"Energy per step, {unit}", Style(15, 700, theme.text))
-    facts = ["modelled"] if found is None else energy_facts(found[0])
+    facts = ["modelled"] if found is None else [*energy_facts(found[0]), *filter(None, [found[0].word])]
     room = block.width - text_width(f"Energy per step, {unit}", 15, 700) - 12
     said = elided(" · ".join(facts), room, 13)
     canvas.text(right, block.top + 14, said, Style(13, 400, theme.text2), AT_RIGHT)

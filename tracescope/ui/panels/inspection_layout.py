@@ -198,7 +198,7 @@ def _energy(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
             canvas.fill(piece, t.kinds[letter].fill)
         left = piece.right()
     canvas.frame(mid, t.border)
-    text = energy(joules.mid)
+    text = energy_words(joules) if joules.word else energy(joules.mid)
     if worth_a_range(joules):
         y = top + 16
         low, high = area.left() + joules.low * scale, area.left() + joules.high * scale
