@@ -1,4 +1,7 @@
-"""Fit the energy coefficients of a machine to measured points, and ask how well they foretell a model left out."""
+"""Fit the energy coefficients of a machine to measured points, and ask how well they foretell a model left out.
+
+A board's power, where it is given, caps a prediction as it does in the product. It takes no part in the fit.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,11 +36,12 @@ class Coefficients:
     flop_pj: float
     static_w: float
 
-    def joules(self, point: EnergyPoint) -> float:
-        """The energy that these coefficients give ``point``."""
+    def joules(self, point: EnergyPoint, tdp_w: float | None = None) -> float:
+        """The energy that these coefficients give ``point``, on boards of ``tdp_w`` each."""
         three = (self.memory_pj_per_bit,) * 3, (self.flop_pj,) * 3, (self.static_w * point.devices,) * 3
         model = EnergyModel(*three, level="board", source="fit")
-        return energy_j(round(point.memory_bytes), round(point.flops), 0, point.seconds, model).mid
+        power = None if tdp_w is None else tdp_w * point.devices
+        return energy_j(round(point.memory_bytes), round(point.flops), 0, point.seconds, model, power).mid
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,13 @@ class LeftOut:
 
     @property
     def error(self) -> float:
-        """Signed relative error."""
+        """Signed error of the prediction, relative to what was measured."""
         return self.predicted_j / self.point.joules - 1
+
+    @property
+    def residual(self) -> float:
+        """By what share of the prediction the measurement lies above it: a range of ± this just holds it."""
+        return self.point.joules / self.predicted_j - 1
 
 
 def fit_energy(points: Sequence[EnergyPoint]) -> Coefficients:
@@ -81,16 +90,48 @@ def _row(point: EnergyPoint) -> tuple[float, float, float]:
     return bits / point.joules, flops / point.joules, static / point.joules
 
 
-def leave_one_model_out(points: Sequence[EnergyPoint]) -> tuple[LeftOut, ...]:
+def leave_one_model_out(points: Sequence[EnergyPoint], tdp_w: float | None = None) -> tuple[LeftOut, ...]:
     """Each point foretold from the points of all other models; empty where there is only one model."""
     models = dict.fromkeys(point.model for point in points)
     found: list[LeftOut] = []
     for model in models if len(models) > 1 else ():
         fit = fit_energy([point for point in points if point.model != model])
-        found += [LeftOut(point, fit.joules(point)) for point in points if point.model == model]
+        found += [LeftOut(point, fit.joules(point, tdp_w)) for point in points if point.model == model]
     return tuple(found)
 
 
 def mean_absolute_error(left_out: Sequence[LeftOut]) -> float | None:
     """The mean of |error|, None for no points."""
     return float(np.mean([abs(one.error) for one in left_out])) if left_out else None
+
+
+def band(left_out: Sequence[LeftOut]) -> float | None:
+    """The 90th percentile of |residual|, interpolated between points; None for no points."""
+    return float(np.quantile([abs(one.residual) for one in left_out], 0.9)) if left_out else None
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """A point of a model of which neither the fit nor the error beside it knows anything."""
+
+    left_out: LeftOut
+    error: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the range holds what was measured."""
+        return abs(self.left_out.residual) <= self.error
+
+
+def foretell(points: Sequence[EnergyPoint], tdp_w: float | None = None) -> tuple[Foretold, ...]:
+    """Each point foretold from the other models' points, with the band of *their* residuals, each left out in turn.
+
+    Empty where there are fewer than three models.
+    """
+    found: list[Foretold] = []
+    for one in leave_one_model_out(points, tdp_w):
+        others = [point for point in points if point.model != one.point.model]
+        error = band(leave_one_model_out(others, tdp_w))
+        if error is not None:
+            found.append(Foretold(one, error))
+    return tuple(found)

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_traces import BASIS, ENERGY, Ev, St, make_trace
+from made_traces import BASIS, ENERGY, SECOND_STREAM, STREAM, Ev, St, make_trace
 
-from tracescope.analysis.layers import layer_rows
+from tracescope.analysis.board_power import drawn_over_time
+from tracescope.analysis.layers import layer_rows, layers_table
 from tracescope.analysis.steps import step_series, steps_table
 from tracescope.analysis.work_energy import energy_cells, energy_of, energy_of_event
 from tracescope.core.category import Category, Op
+from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
+from tracescope.core.trace import Trace
 from tracescope.floor.step_floor import step_floor
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
@@ -27,7 +30,13 @@ def test_the_parts_of_a_step_add_up_to_what_the_listing_says() -> None:
         assert found is not None
         energy, split = found
         assert split.total == pytest.approx(energy.mid, rel=1e-12)
-        assert listed.cell(step) == {"low": energy.low, "mid": energy.mid, "high": energy.high, "level": "board"}
+        assert listed.cell(step) == {
+            "low": energy.low,
+            "mid": energy.mid,
+            "high": energy.high,
+            "level": "board",
+            "extrapolated": False,
+        }
         assert split.weights == pytest.approx(13.8e-12 * 8 * 15_009_849_344)
 
 
@@ -76,3 +85,57 @@ def test_link_bytes_count_only_with_a_coefficient() -> None:
     assert priced is not None
     assert without[1].link is None
     assert priced[0].mid - without[0].mid == pytest.approx(2e-12 * 8 * 1000)
+
+
+def hot() -> Basis:
+    """A machine whose fit draws more than its board may wherever bytes move at full rate: 80 mW of 0.1."""
+    energy = replace(ENERGY, static_w=(0.05, 0.05, 0.05))
+    assert BASIS.hardware is not None
+    return replace(BASIS, energy=energy, hardware=replace(BASIS.hardware, tdp_w=0.1, energy=energy))
+
+
+def two_steps() -> Trace:
+    """A step that reads at full rate, one that reads half of the time, and 20 ns between them."""
+    events = [
+        Ev(0, 40, 0, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=40),
+        Ev(40, 60, 0, op=Op.ATTENTION, layer=0, category=KV, kv_read=60),
+        Ev(120, 50, 1, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=50),
+    ]
+    return make_trace(events, [St(0, 100), St(120, 100)])
+
+
+def test_rows_add_up_to_a_step_that_the_board_caps() -> None:
+    trace, basis = two_steps(), hot()
+    for step, (said, joules) in enumerate([(130e-10, 100e-10), (90e-10, 90e-10)]):
+        cell = steps_table(trace, basis).column("energy_j").cell(step)
+        assert isinstance(cell, dict)
+        assert cell["mid"] == pytest.approx(joules)
+        assert energy_of(step_series(trace, basis), step, 100, replace(basis, hardware=None)) is not None
+        rows = layers_table(trace, basis, step)
+        found = [cell["mid"] for cell in rows.column("energy_j").values]
+        idle = rows.summary["idle_ns"] * 1e-9 * 0.05
+        assert sum(found) + idle == pytest.approx(joules)
+        assert joules <= said
+
+
+def test_the_cap_of_a_step_is_the_same_at_every_zoom() -> None:
+    trace, basis = two_steps(), hot()
+    over_time = drawn_over_time(trace.steps, step_series(trace, basis), basis)
+    for columns in (1, 3, 100):
+        shares = over_time.between(np.linspace(0, 100, columns + 1))
+        np.testing.assert_allclose(shares.static, np.full(columns, 0.4))
+        np.testing.assert_allclose(shares.moved, np.ones(columns))
+    across = over_time.between(np.array([0.0, 100.0, 120.0, 220.0, 500.0]))
+    np.testing.assert_allclose(across.static, [0.4, 1, 1, 1])
+    cool = drawn_over_time(trace.steps, step_series(trace, BASIS), BASIS).between(np.array([0.0, 1.0]))
+    assert (cool.moved, cool.static) == (1.0, 1.0)
+
+
+def test_steps_of_two_ranks_at_once_are_capped_at_their_mean() -> None:
+    events = [
+        Ev(0, 100, 0, op=Op.QKV, category=WEIGHTS, weight_read=100),
+        Ev(50, 50, 1, track=1, op=Op.QKV, category=WEIGHTS, weight_read=10),
+    ]
+    trace, basis = make_trace(events, [St(0, 100), St(50, 50)], (STREAM, SECOND_STREAM)), hot()
+    shares = drawn_over_time(trace.steps, step_series(trace, basis), basis).between(np.array([0.0, 50.0, 100.0]))
+    np.testing.assert_allclose(shares.static, [0.4, 0.7])

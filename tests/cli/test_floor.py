@@ -79,7 +79,7 @@ def test_the_golden_row(floor: Floor) -> None:
     assert found["floor_memory_s"] == pytest.approx(0.0070453, abs=5e-8)
     assert found["bandwidth_source"] == "datasheet"
     assert found["assumptions"] == []
-    assert set(found["energy_j"]) == {"low", "mid", "high", "level"}
+    assert set(found["energy_j"]) == {"low", "mid", "high", "level", "extrapolated"}
     assert found["capacity"]["max_batch"] == 114
     assert found["verdict"]["binds"] == "weights"
     assert found["crossovers"] == {

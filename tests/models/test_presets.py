@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tracescope.core.errors import TraceError
+from tracescope.core.hardware import ASSUMED_ERROR, EnergyModel
 from tracescope.core.model import Workload
 from tracescope.floor.step_floor import step_floor
 from tracescope.floor.step_ops import weight_read_bytes
@@ -82,6 +83,11 @@ def test_energy_fits_are_ordered_where_the_table_says_so() -> None:
     mi300x = load_hardware("mi300x").energy
     assert mi300x is not None
     assert "extrapolated" in mi300x.source
+    assert mi300x.word == "extrapolated"
+    lesson = load_hardware("lesson-1tbs").energy
+    assert lesson is not None
+    assert lesson.word == "invented"
+    assert {name for name, fit in fits.items() if not fit.word} == {"h100-sxm-board", "b200-sxm-board"}
 
 
 @pytest.mark.parametrize(
@@ -151,6 +157,43 @@ def test_basis() -> None:
 GOOD = '[hardware.mine]\nbandwidth = 1e12\ncapacity = 1e10\nflops = { bf16 = 1e14 }\nenergy = "lpddr5-soc"\n'
 
 
+FIT = '{ level = "board", memory_pj_per_bit = [1, 2, 3], flop_pj = [1, 2, 3], static_w = [1, 2, 3], error = 0.1 }'
+
+
+@pytest.mark.parametrize(
+    ("energy", "error", "word"),
+    [
+        (FIT, 0.1, ""),
+        (FIT.replace(", error = 0.1", ""), ASSUMED_ERROR, "extrapolated"),
+        (FIT.replace("0.1", "0.1, extrapolated = true"), 0.1, "extrapolated"),
+        (FIT.replace("0.1", "0.1, invented = true"), 0.1, "invented"),
+        ('"h100-sxm-board"', 0.46, "extrapolated"),
+        ('"b200-sxm-board"', 0.16, "extrapolated"),
+        ('"gddr6-card"', ASSUMED_ERROR, "extrapolated"),
+        ('"gddr6-card"\ninvented = true', ASSUMED_ERROR, "invented"),
+    ],
+)
+def test_the_error_of_a_fit_of_one_s_own(tmp_path: Path, energy: str, error: float, word: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD.replace('"lpddr5-soc"', energy))
+    fit = load_hardware(str(path)).energy
+    assert fit is not None
+    assert (fit.error, fit.word) == (pytest.approx(error), word)
+    assert fit.error_source == ""  # the runs that tell the built-in errors were on other machines
+
+
+@pytest.mark.parametrize("name", ["h100-sxm", "a100-80gb-sxm", "lesson-1tbs"])
+def test_a_machine_recorded_before_fits_had_errors_takes_the_built_in_one(name: str) -> None:
+    spec = load_hardware(name)
+    fit = spec.energy
+    assert fit is not None
+    old = EnergyModel(fit.memory_pj_per_bit, fit.flop_pj, fit.static_w, fit.level, fit.source)
+    assert make_basis(replace(spec, energy=old)).energy == fit
+    changed = replace(old, flop_pj=(1.0, 1.0, 9.0))
+    assert make_basis(replace(spec, energy=changed)).energy == changed
+    assert make_basis(replace(spec, name="other", energy=old)).energy == old
+
+
 def test_a_machine_of_one_s_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(GOOD)
@@ -176,6 +219,12 @@ def test_a_machine_of_one_s_own(tmp_path: Path) -> None:
         ('"lpddr5-soc"', '"coal"', "coal"),
         ('"lpddr5-soc"', '{ level = "moon" }', "level"),
         ('"lpddr5-soc"', '{ level = "board", memory_pj_per_bit = [1] }', "memory_pj_per_bit"),
+        ('"lpddr5-soc"', FIT.replace("0.1", "-0.1"), "error must be a share from 0 to 10"),
+        ('"lpddr5-soc"', FIT.replace("0.1", "true"), "error must be a share from 0 to 10"),
+        ('"lpddr5-soc"', FIT.replace("0.1", "nan"), "error must be a share from 0 to 10"),
+        ('"lpddr5-soc"', FIT.replace("0.1", "11"), "error must be a share from 0 to 10"),
+        ('"lpddr5-soc"', FIT.replace("error", "eror"), "unknown key 'eror'"),
+        ('"lpddr5-soc"', FIT.replace("0.1", "0.1, extrapolated = 1"), "extrapolated must be true or false"),
         ("capacity", "colour = 3\ncapacity", "colour"),
         ("[hardware.mine]", "[hardware.mine", "not TOML"),
         ("[hardware.mine]", "[hardware.other]\n[hardware.mine]", "2 machines"),
@@ -212,6 +261,7 @@ def test_the_documented_machines_load(tmp_path: Path) -> None:
     own = load_hardware(str(path)).energy
     assert own is not None
     assert (own.source, own.link_pj_per_bit) == ("estimate", 10.0)
+    assert (own.error, own.error_source, own.word) == (0.3, "9 of 10 of our own runs", "")
 
 
 def test_a_mistyped_name_is_answered_with_close_ones() -> None:

@@ -129,7 +129,7 @@ def layers_table(trace: Trace, basis: Basis, step: int | None = None, by: str = 
             known_column("kv_append_bytes", work.kv_append, "KV append", "B"),
             known_column("flops", work.flops, "FLOPs"),
             Column("intensity", work.flops / np.maximum(memory, 1), "FLOP/B", known=ratio_known),
-            Column("energy_j", energy_cells(work, rows.exposed_ns, basis)),
+            Column("energy_j", energy_cells(work, rows.exposed_ns, basis, of_ns=rows.step_ns)),
         ),
         {
             "gap_ns": rows.total_gap_ns,

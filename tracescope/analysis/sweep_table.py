@@ -34,7 +34,9 @@ def sweep_table(swept: Sweep, queue: Queue | None = None) -> Table:
     weight_s, streaming_s = (memory_s(count, swept.basis) for count in (swept.weight_read, swept.streamed_bytes))
     floor, batch = swept.floor_ops_s, swept.batch[:, None]
     rate = None if floor is None else batch / floor
-    joules = None if swept.energy_j is None else swept.energy_j[1] / batch
+    low, mid, high = (None, None, None) if swept.energy_j is None else swept.energy_j / batch
+    fit = swept.basis.energy
+    word = None if swept.energy_j is None or fit is None else bool(fit.word)
     binds = [swept.binding(*cell) for cell in np.ndindex(rows, columns)]
     fits = None if swept.fits is None else swept.fits.ravel()
     return Table(
@@ -49,7 +51,10 @@ def sweep_table(swept: Sweep, queue: Queue | None = None) -> Table:
             _floats("floor_memory_s", streaming_s, swept, unit="s"),
             _floats("floor_ops_s", floor, swept, "floor", "s"),
             _floats("generated_tokens_per_s_max", rate, swept, "generated tokens at most", "/s"),
-            _floats("energy_j_per_token", joules, swept, "energy a token at least", "J"),
+            _floats("energy_j_per_token", mid, swept, "energy a token", "J"),
+            _floats("energy_low_j_per_token", low, swept, unit="J"),
+            _floats("energy_high_j_per_token", high, swept, unit="J"),
+            Column("energy_extrapolated", [word] * (rows * columns)),
             Column("binds", binds, "binds"),
             Column("fits", [None] * (rows * columns) if fits is None else fits, "fits"),
             *_queue_columns(queue, swept),

@@ -1,4 +1,4 @@
-"""Energy of recorded work: joules of the three fits and where they go, or unknown."""
+"""Energy of recorded work: joules with their range and where they go, or unknown."""
 
 from typing import Protocol
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from tracescope.analysis.table import Cell
 from tracescope.core.columns import I64
-from tracescope.core.hardware import Basis
+from tracescope.core.hardware import Basis, EnergyModel
 from tracescope.core.trace import Trace
-from tracescope.floor.energy import Energy, EnergySplit, energy_j, energy_split
-from tracescope.floor.pricing import sent_bytes
+from tracescope.floor.energy import ALL, Drawn, Energy, EnergySplit, as_energy, drawn, energy_split, moved_j
+from tracescope.floor.pricing import F64, sent_bytes
 
 Joules = tuple[Energy, EnergySplit]
-"""The three totals, and the parts of the middle one; the parts add up to it."""
+"""The energy, and the parts of its middle; the parts add up to it."""
 
 
 class Amounts(Protocol):
@@ -32,11 +32,12 @@ class Amounts(Protocol):
     def link_reduced(self) -> I64: ...
 
 
-def energy_of(work: Amounts, row: int, duration_ns: int, basis: Basis) -> Joules | None:
+def energy_of(work: Amounts, row: int, duration_ns: int, basis: Basis, share: Drawn | None = None) -> Joules | None:
     """Joules of one row of ``work`` in ``duration_ns``; None where an amount that counts is not known.
 
     The bytes are weights, KV reads and appends, like those of T_mem: the embedding rows that a step looks up are not in
-    it. Link bytes count only where the basis has a coefficient for them.
+    it. Link bytes count only where the basis has a coefficient for them. The board draws no more than it may, or the
+    ``share`` of the whole that the row belongs to.
     """
     model = basis.energy
     if model is None:
@@ -48,10 +49,10 @@ def energy_of(work: Amounts, row: int, duration_ns: int, basis: Basis) -> Joules
     if min(weights, read, append, flops) < 0 or (link < 0 and model.link_pj_per_bit is not None):
         return None
     seconds, kv, link = duration_ns / 1e9, read + append, max(link, 0)
-    return (
-        energy_j(weights + kv, flops, link, seconds, model),
-        energy_split(weights, kv, flops, link, seconds, model),
-    )
+    if share is None:
+        share = drawn(moved_j(weights + kv, flops, link, model), seconds, model, basis.tdp_w)
+    split = energy_split(weights, kv, flops, link, seconds, model, share=share)
+    return as_energy(split.total, model, capped=bool(min(share.moved, share.static) < 1)), split
 
 
 def energy_of_event(trace: Trace, event: int, basis: Basis) -> Joules | None:
@@ -60,16 +61,46 @@ def energy_of_event(trace: Trace, event: int, basis: Basis) -> Joules | None:
     return energy_of(trace.work, int(events.work[event]), int(events.duration[event]), basis)
 
 
-def energy_cells(work: Amounts, duration_ns: I64, basis: Basis) -> list[Cell]:
-    """``energy_j`` cells, one a row: ``{"low", "mid", "high", "level"}`` or None."""
-    if basis.energy is None:
+def energy_cells(work: Amounts, duration_ns: I64, basis: Basis, of_ns: int | None = None) -> list[Cell]:
+    """``energy_j`` cells, one a row: as ``energy_cell`` gives them, None where not known.
+
+    With ``of_ns`` the rows are parts of work that took that long with its idle time: what the board cannot draw is
+    taken from all of them alike, so that they add up to the energy of the whole.
+    """
+    model = basis.energy
+    if model is None:
         return [None] * len(duration_ns)
-    found = (energy_of(work, row, took, basis) for row, took in enumerate(np.asarray(duration_ns).tolist()))
+    share = None if of_ns is None else drawn(float(_moved(work, model, basis).sum()), of_ns / 1e9, model, basis.tdp_w)
+    took = np.asarray(duration_ns).tolist()
+    found = (energy_of(work, row, ns, basis, share) for row, ns in enumerate(took))
     return [None if joules is None else energy_cell(joules[0]) for joules in found]
 
 
+def drawn_of_rows(work: Amounts, duration_ns: I64, basis: Basis) -> Drawn:
+    """What the board can draw of each row of ``work``: shares as one number or float64[n]."""
+    if basis.energy is None:
+        return ALL
+    return drawn(_moved(work, basis.energy, basis), duration_ns / 1e9, basis.energy, basis.tdp_w)
+
+
+def _moved(work: Amounts, model: EnergyModel, basis: Basis) -> F64:
+    """Joules of the bytes and FLOPs of each row, float64[n], as far as they are known."""
+    sent = sent_bytes(work.link, work.link_reduced, basis)
+    weights, read, append, flops, link = (
+        np.maximum(column, 0).astype(np.float64)
+        for column in (work.weight_read, work.kv_read, work.kv_append, work.flops, sent)
+    )
+    return np.asarray(moved_j(weights + read + append, flops, link, model))
+
+
 def energy_cell(energy: Energy | None) -> Cell:
-    """One energy as JSON shows it."""
+    """One energy as JSON shows it: ``{"low", "mid", "high", "level", "extrapolated"}``."""
     if energy is None:
         return None
-    return {"low": energy.low, "mid": energy.mid, "high": energy.high, "level": energy.level}
+    return {
+        "low": energy.low,
+        "mid": energy.mid,
+        "high": energy.high,
+        "level": energy.level,
+        "extrapolated": energy.extrapolated,
+    }

@@ -6,6 +6,7 @@ from tracescope.core import units
 from tracescope.core.hardware import Basis
 from tracescope.floor.deadline import Deadline
 from tracescope.floor.dtypes import weight_dtype
+from tracescope.floor.energy import energy_words
 from tracescope.floor.kv_cache import attended_tokens, kv_bytes_per_token_per_layer, prefix_groups
 from tracescope.floor.prefill import SCHEDULING
 from tracescope.floor.step_floor import StepFloor
@@ -147,9 +148,8 @@ def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
         )
     spent, split = floor.energy, floor.energy_split
     if spent is not None and split is not None:
-        joules = f"{units.energy(spent.low)} / {units.energy(spent.mid)} / {units.energy(spent.high)}"
         rank = ", this rank only" if floor.workload.tensor_parallel > 1 else ""
-        yield "energy", f"{joules} low/mid/high a step, {spent.level} level{rank}, a lower bound (time is the floor's)"
+        yield "energy", f"{energy_words(spent)}; {spent.level} level, of a step that takes its floor's time{rank}"
         parts = (
             ("weights", split.weights),
             ("KV", split.kv),
@@ -159,7 +159,7 @@ def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
         )
         named = " + ".join(f"{name} {units.energy(part)}" for name, part in parts if part is not None)
         token = units.energy(spent.mid / floor.workload.batch)
-        yield "", f"mid: {named} = {units.energy(spent.mid)}; ÷ {floor.workload.batch:,} = {token} a token"
+        yield "", f"{named} = {units.energy(spent.mid)}; ÷ {floor.workload.batch:,} = {token} a token"
 
 
 def _capacity(floor: StepFloor) -> Iterator[tuple[str, str]]:

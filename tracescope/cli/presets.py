@@ -99,13 +99,17 @@ def hardware_row(spec: HardwareSpec) -> dict[str, Any]:
 
 
 def energy_row(model: EnergyModel) -> dict[str, Any]:
-    """One energy fit as JSON: three alternative fits, low, mid and high."""
+    """One energy fit as JSON: three alternative fits, of which the middle one is used, and its relative error."""
     return {
         "level": model.level,
         "source": model.source,
         "memory_pj_per_bit": list(model.memory_pj_per_bit),
         "flop_pj": list(model.flop_pj),
         "static_w": list(model.static_w),
+        "error": model.error,
+        "error_source": model.error_source or None,
+        "extrapolated": bool(model.word),
+        "invented": model.invented,
     }
 
 

@@ -3,6 +3,7 @@
 import codecs
 import csv
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,6 +29,7 @@ from tracescope.cli.output import emit_json, emit_table
 from tracescope.cli.own_input import refuse_to_overwrite
 from tracescope.core import units
 from tracescope.core.errors import TraceError, printable
+from tracescope.floor.energy import error_words
 from tracescope.floor.sweep import Sweep, sweep
 from tracescope.io.atomic import write_atomically
 from tracescope.synth.distributions import parse_arrivals, parse_lengths
@@ -40,7 +42,7 @@ _MOST_QUEUES = 256
 _RUNS = 6
 _ENERGY = "energy_j"
 _ENERGY_PARTS = ("low", "mid", "high")
-_ENERGY_COLUMNS = tuple(f"energy_{part}_j" for part in _ENERGY_PARTS)
+_ENERGY_COLUMNS = (*(f"energy_{part}_j" for part in _ENERGY_PARTS), "energy_extrapolated")
 
 
 @click.command("sweep")
@@ -201,6 +203,8 @@ def _print(swept: Sweep, queue: Queue | None) -> None:
     if swept.deadline_s is not None:
         click.echo(f"deadline {units.seconds(swept.deadline_s)} a token, asked of the floor: a real step takes longer")
     emit_table(frontier_table(swept), _SHOWN)
+    for line in _energy_lines(swept):
+        click.echo(line)
     if queue is not None:
         click.echo(f"queue wait: mean of {_RUNS} simulated runs; one more run lies in the interval with 95 %")
         click.echo(
@@ -208,10 +212,19 @@ def _print(swept: Sweep, queue: Queue | None) -> None:
         )
 
 
+def _energy_lines(swept: Sweep) -> Iterator[str]:
+    fit, tdp = swept.basis.energy, swept.basis.tdp_w
+    if swept.energy_j is None or swept.floor_ops_s is None or fit is None:
+        return
+    yield f"energy a token: modelled, of a step that takes its floor's time; {fit.level} level, {error_words(fit)}"
+    if tdp is not None and (swept.energy_j[1] >= tdp * swept.floor_ops_s * (1 - 1e-9)).any():
+        yield f"where the energy fit says more than the board's {tdp:,.0f} W, which is its fault, it is cut to that"
+
+
 def write_csv(path: Path, table: Table) -> None:
     """Every column of ``table``, shown or not, under its JSON name; empty where not known. Replaces the file whole.
 
-    An energy is three columns, ``energy_low_j`` and so on; the entries of a list are joined by ``|``.
+    An energy is four columns, ``energy_low_j`` and so on; the entries of a list are joined by ``|``.
     """
 
     def write(file: BinaryIO) -> None:
@@ -230,7 +243,9 @@ def _names(column: Column) -> tuple[str, ...]:
 def _plain(key: str, cell: Cell) -> tuple[Cell, ...]:
     """The cells of one value, as many as its column has names."""
     if key == _ENERGY:
-        return tuple("" if not isinstance(cell, dict) else _one(cell.get(part)) for part in _ENERGY_PARTS)
+        return tuple(
+            "" if not isinstance(cell, dict) else _one(cell.get(part)) for part in (*_ENERGY_PARTS, "extrapolated")
+        )
     if isinstance(cell, list):
         return ("|".join(cell),)
     return (_one(cell),)

@@ -1,14 +1,23 @@
 """A machine as decode sees it, and the basis on which a trace is priced."""
 
 from dataclasses import dataclass, field
+from typing import Final
+
+EXTRAPOLATED: Final = 2
+"""How many times as wide the error of an energy fit is taken on a machine that none of its runs were on."""
+
+ASSUMED_ERROR: Final = EXTRAPOLATED * 0.23
+"""Relative error of an energy fit that says none of its own: that of the widest built-in one, extrapolated."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyModel:
-    """Energy coefficients as three alternative fits (low, mid, high), not bounds of each term.
+    """Energy coefficients as three alternative fits, of which the middle one is used; they bound nothing.
 
     ``memory_pj_per_bit`` is charged per bit moved from or to memory, ``flop_pj`` per FLOP at 16 bit, ``static_w`` over
     the trace's own time. ``level`` is ``device`` (DRAM only) or ``board`` (all-in). ``source`` names the basis.
+    ``error`` is relative, half the width of the range; ``error_source`` says how often that range holds. Without an
+    error of its own a fit is ``extrapolated``, and so taken twice as wide as one that has been tried.
     """
 
     memory_pj_per_bit: tuple[float, float, float]
@@ -17,6 +26,15 @@ class EnergyModel:
     level: str
     source: str
     link_pj_per_bit: float | None = None
+    error: float = ASSUMED_ERROR
+    error_source: str = ""
+    extrapolated: bool = True
+    invented: bool = False
+
+    @property
+    def word(self) -> str:
+        """``invented`` or ``extrapolated``, which belongs beside every number of this fit; empty where neither is."""
+        return "invented" if self.invented else "extrapolated" if self.extrapolated else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +82,8 @@ class Basis:
     energy: EnergyModel | None = None
     notes: tuple[str, ...] = field(default=())
     """Sentences that belong under any number made from this basis, such as a dtype without a native rate."""
+
+    @property
+    def tdp_w(self) -> float | None:
+        """What the board may draw, W; None where not known."""
+        return self.hardware.tdp_w if self.hardware is not None else None

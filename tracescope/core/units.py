@@ -134,6 +134,14 @@ def energy(joules: float | None) -> str:
     return f"{joules / factor:.{3 if unit == 'J' else 1}f} {unit}"
 
 
+def energy_range(low: float, mid: float, high: float) -> str:
+    """A modelled energy in the digits that its range leaves it: ``4.6 J, 3.8–5.4``."""
+    factor, unit = energy_unit(mid)
+    digits = 1 if mid < 9.95 * factor else 0
+    least, middle, most = (f"{joules / factor:,.{digits}f}" for joules in (low, mid, high))
+    return f"{middle} {unit}, {least}–{most}"
+
+
 def percent(share: float | None, digits: int = 0) -> str:
     """A share as percent with a space before the sign: ``81 %``."""
     return MISSING if share is None else f"{share * 100:.{digits}f} %"

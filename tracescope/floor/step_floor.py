@@ -31,7 +31,7 @@ class StepFloor:
     """One decode step of ``model`` under ``workload`` priced with ``basis``; seconds, None where not known.
 
     ``floor_memory_s`` counts weights, KV reads and appends; ``floor_ops_s`` sums the ops one after another, embedding
-    gather and communication included. Energy is at ``floor_ops_s`` and therefore a lower bound.
+    gather and communication included. Energy is that of a step that takes ``floor_ops_s``.
     """
 
     model: ModelSpec
@@ -139,7 +139,7 @@ def assemble_floor(
     notes = [*basis.notes, *split_notes(model, ranks)]
     if basis.energy is not None and ops_s is not None:
         kv = total.kv_read + total.kv_append
-        spent = energy_j(total.streamed_bytes, total.flops, sent, ops_s, basis.energy)
+        spent = energy_j(total.streamed_bytes, total.flops, sent, ops_s, basis.energy, basis.tdp_w)
         split = energy_split(
             weight_bytes=total.weight_read,
             kv_bytes=kv,
@@ -147,8 +147,9 @@ def assemble_floor(
             link_bytes=sent,
             seconds=ops_s,
             model=basis.energy,
+            tdp_w=basis.tdp_w,
         )
-        note = power_note(spent, ops_s, basis.hardware.tdp_w if basis.hardware else None)
+        note = power_note(total.streamed_bytes, total.flops, sent, ops_s, basis.energy, basis.tdp_w)
         notes += [note] if note else []
         if sent and basis.energy.link_pj_per_bit is None:
             notes.append("link energy is not counted: no sourced value is known")

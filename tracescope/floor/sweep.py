@@ -11,7 +11,7 @@ from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.capacity import Capacity, capacity
 from tracescope.floor.dependence import dependence_cost
-from tracescope.floor.energy import fitted_j
+from tracescope.floor.energy import around, mid_j
 from tracescope.floor.op_grid import OpGrid
 from tracescope.floor.pricing import F64, compute_binds, ridge_flops_per_byte, sent_bytes
 from tracescope.floor.step_floor import StepFloor, assemble_floor
@@ -38,7 +38,7 @@ class Sweep:
 
     Bytes and FLOPs are exact int64, one rank's; seconds and joules float64, None where the basis cannot price a step.
     ``shares_s`` [b, c, TERMS] adds up to ``floor_ops_s``; ``binds`` is an index of BINDINGS. ``energy_j`` [3, b, c] is
-    low, mid, high at the op floor and so a lower bound. ``max_batch`` [c] is the capacity frontier (NEVER without a
+    low, mid, high of steps that take their op floor. ``max_batch`` [c] is the capacity frontier (NEVER without a
     machine), ``deadline_batch`` [c] the largest batch whose floor keeps the deadline (0: none), None without one.
     ``kv_passes_weights``, ``compute_passes_memory`` and ``compute_binds`` [c] are the batches of the crossovers, NEVER
     where there is none.
@@ -151,14 +151,9 @@ def sweep(
     energy = None
     if basis.energy is not None and floor is not None:
         memory = (weight_read + kv_read + append).astype(np.float64)
-        parts = fitted_j(
-            memory,
-            flops.astype(np.float64),
-            sent_bytes(link, link_reduced, basis).astype(np.float64),
-            floor,
-            model=basis.energy,
-        )
-        energy = np.stack([np.minimum.reduce(parts), parts[1], np.maximum.reduce(parts)])
+        over_link = sent_bytes(link, link_reduced, basis).astype(np.float64)
+        counted = (memory, flops.astype(np.float64), over_link, floor)
+        energy = around(np.asarray(mid_j(*counted, basis.energy, basis.tdp_w)), basis.energy)
     return Sweep(
         model=model,
         workload=workload,

@@ -2,13 +2,14 @@
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
-from tracescope.core.hardware import Basis, EnergyModel, HardwareSpec
+from tracescope.core.hardware import ASSUMED_ERROR, EXTRAPOLATED, Basis, EnergyModel, HardwareSpec
 from tracescope.core.quantity import parse_bandwidth
 from tracescope.floor.dtypes import WEIGHT_DTYPES
 from tracescope.models.limits import did_you_mean, read_toml, shown
@@ -16,6 +17,11 @@ from tracescope.models.limits import did_you_mean, read_toml, shown
 _LARGEST: Final = 10**18
 _REQUIRED: Final = ("bandwidth", "capacity", "flops")
 _FLAGS: Final = ("invented", "approximate", "switch_reduces")
+_ENERGY_KEYS: Final = frozenset((
+    "level", "memory_pj_per_bit", "flop_pj", "static_w", "link_pj_per_bit", "source",
+    "error", "error_source", "extrapolated", "invented",
+))  # fmt: skip
+_LARGEST_ERROR: Final = 10
 _OPTIONAL: Final = (
     "title",
     "tdp_w",
@@ -97,6 +103,7 @@ def make_basis(hardware: HardwareSpec | None, bandwidth: str | None = None, comp
     ``compute_dtype`` is the one the FLOPs run at (``compute`` of the weight dtype). A rate alone, without hardware, is
     enough for a memory floor. Raises TraceError where the machine has no sustained value or the text is no rate.
     """
+    hardware = None if hardware is None else _with_its_error(hardware)
     rate, source = _bandwidth(hardware, bandwidth)
     if hardware is None:
         return Basis(bandwidth_bytes_per_s=rate, bandwidth_source=source, compute_dtype=compute_dtype)
@@ -120,6 +127,23 @@ def make_basis(hardware: HardwareSpec | None, bandwidth: str | None = None, comp
         energy=hardware.energy,
         notes=tuple(notes),
     )
+
+
+def _with_its_error(spec: HardwareSpec) -> HardwareSpec:
+    """A machine recorded before fits had errors takes that of the same fit, if the built-in machine has it."""
+    fit = spec.energy
+    if fit is None or fit.error_source or fit.error != ASSUMED_ERROR:
+        return spec
+    for known in hardware_presets():
+        own = known.energy
+        if known.name == spec.name and own is not None and _same_fit(own, fit):
+            return replace(spec, energy=own)
+    return spec
+
+
+def _same_fit(one: EnergyModel, other: EnergyModel) -> bool:
+    names = ("memory_pj_per_bit", "flop_pj", "static_w", "link_pj_per_bit", "level", "source")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 def _bandwidth(hardware: HardwareSpec | None, text: str | None) -> tuple[int | None, str]:
@@ -154,7 +178,17 @@ def _from_file(path: Path) -> HardwareSpec:
         raise TraceError(f"{path}: holds no [hardware.NAME] table")
     energies = table.get("energy", {})
     own = energies if isinstance(energies, dict) else {}
-    return _spec(str(name), row, {**_table()["energy"], **own}, str(path))
+    spec = _spec(str(name), row, {**_table()["energy"], **own}, str(path))
+    if spec.energy is not None and isinstance(row.get("energy"), str) and row["energy"] not in own:
+        return replace(spec, energy=_elsewhere(spec.energy))
+    return spec
+
+
+def _elsewhere(fit: EnergyModel) -> EnergyModel:
+    """A built-in fit on another machine than the one whose runs tell its error: extrapolated, twice as wide."""
+    if fit.extrapolated:
+        return fit
+    return replace(fit, error=EXTRAPOLATED * fit.error, error_source="", extrapolated=True)
 
 
 def _spec(name: str, row: Mapping[str, Any], energies: Mapping[str, Any], file: str) -> HardwareSpec:
@@ -177,6 +211,9 @@ def _spec(name: str, row: Mapping[str, Any], energies: Mapping[str, Any], file: 
     if energy is not None and not (isinstance(energy, dict) or (isinstance(energy, str) and energy in energies)):
         raise TraceError(f"{where}: energy {shown(energy)} is not known", action="Known: " + " ".join(energies))
     fit = None if energy is None else energy if isinstance(energy, dict) else energies[energy]
+    joules = None if fit is None else _energy(fit, f"{where}, energy")
+    if joules is not None and row.get("invented") is True:
+        joules = replace(joules, invented=True)
     return HardwareSpec(
         name=name,
         title=_text(row, "title", where) or name,
@@ -193,7 +230,7 @@ def _spec(name: str, row: Mapping[str, Any], energies: Mapping[str, Any], file: 
         switch_reduces=row.get("switch_reduces") is True,
         invented=row.get("invented") is True,
         approximate=row.get("approximate") is True,
-        energy=None if fit is None else _energy(fit, f"{where}, energy"),
+        energy=joules,
     )
 
 
@@ -203,7 +240,14 @@ def _energy(row: Any, where: str) -> EnergyModel:
     level = row.get("level")
     if level not in ("device", "board"):
         raise TraceError(f"{where}: level must be device or board, got {shown(level)}")
+    for key in row:
+        if key not in _ENERGY_KEYS:
+            raise TraceError(f"{where}: unknown key '{key}'", action="Known: " + " ".join(sorted(_ENERGY_KEYS)))
+    for key in ("extrapolated", "invented"):
+        if not isinstance(row.get(key, False), bool):
+            raise TraceError(f"{where}: {key} must be true or false, got {shown(row[key])}")
     link = row.get("link_pj_per_bit")
+    error = _error(row, where)
     return EnergyModel(
         _three(row, "memory_pj_per_bit", where),
         _three(row, "flop_pj", where),
@@ -211,7 +255,20 @@ def _energy(row: Any, where: str) -> EnergyModel:
         level,
         _text(row, "source", where) or "no source given",
         None if link is None else _three({"link_pj_per_bit": [link] * 3}, "link_pj_per_bit", where)[1],
+        error=ASSUMED_ERROR if error is None else error,
+        error_source=_text(row, "error_source", where),
+        extrapolated=error is None or row.get("extrapolated") is True,
+        invented=row.get("invented") is True,
     )
+
+
+def _error(row: Mapping[str, Any], where: str) -> float | None:
+    error = row.get("error")
+    if error is None:
+        return None
+    if isinstance(error, bool) or not isinstance(error, (int, float)) or not 0 <= error <= _LARGEST_ERROR:
+        raise TraceError(f"{where}: error must be a share from 0 to {_LARGEST_ERROR}, such as 0.2, got {shown(error)}")
+    return float(error)
 
 
 def _three(row: Mapping[str, Any], key: str, where: str) -> tuple[float, float, float]:

@@ -9,6 +9,7 @@ import tracescope
 from tracescope.core import units
 from tracescope.core.category import StepKind
 from tracescope.core.work_table import UNKNOWN
+from tracescope.floor.energy import error_words
 from tracescope.ui.document import Document
 from tracescope.ui.step_facts import context_of, step_facts
 from tracescope.ui.view_state import ViewState
@@ -149,10 +150,10 @@ def _energy_words(document: Document) -> str:
     energy = document.basis.energy
     if energy is None:
         return "energy: no model for this machine"
-    (b0, b1, b2), (f0, f1, f2), (w0, w1, w2) = energy.memory_pj_per_bit, energy.flop_pj, energy.static_w
-    mid = f"energy {b1:g} pJ/bit, {f1:g} pJ/FLOP, {w1:g} W static, {energy.level} level"
-    fits = f"{b0:g}/{b1:g}/{b2:g}, {f0:g}/{f1:g}/{f2:g}, {w0:g}/{w1:g}/{w2:g}"
-    return f"{mid} (three alternative {energy.level} fits {fits}: {energy.source.partition(';')[0]})"
+    bit, flop, watts = (fits[1] for fits in (energy.memory_pj_per_bit, energy.flop_pj, energy.static_w))
+    fit = f"energy {bit:g} pJ/bit, {flop:g} pJ/FLOP, {watts:g} W static, {energy.level} level"
+    source = energy.source.partition(";")[0].removeprefix(energy.word).lstrip(": ")
+    return f"{fit}, {error_words(energy)}" + (f" ({source})" if source else "")
 
 
 def wrapped(parts: tuple[str, ...], width_of: Callable[[str], float], width: float, between: str = " · ") -> list[str]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
+from tracescope.analysis.board_power import drawn_over_time
 from tracescope.core import units
 from tracescope.core.hardware import Basis
 from tracescope.lod.fold import Bars
@@ -205,26 +206,28 @@ def dot_with_tag(canvas: Canvas, area: QRectF, x: float, y: float, text: str) ->
 
 
 def energy_columns(document: Document, view: ViewState, basis: Basis, width: int) -> F64:
-    """Joules of each column by source, float64[4, width]: weights, KV, compute, static (mid fit of the preset).
+    """Joules of each column by source, float64[4, width]: weights, KV, compute, static, as the fit has them.
 
-    Bytes and FLOPs that are not known are not in it.
+    Bytes and FLOPs that are not known are not in it. What the board cannot draw of a step is in no column of it.
     """
     energy = basis.energy
     assert energy is not None
+    over_time = document.remembered("drawn", 0, lambda: drawn_over_time(document.trace.steps, document.series, basis))
     seconds = view.visible.duration * 1e-9 / width
     roof = (basis.bandwidth_bytes_per_s or 0) * seconds
     peak = (basis.peak_flops_per_s or 0) * seconds
     per_byte, per_flop = energy.memory_pj_per_bit[1] * 8e-12, energy.flop_pj[1] * 1e-12
     weights, read, appended, computed = document.moved(view.visible, width).share
     edges = np.linspace(view.visible.start, view.visible.end, width + 1)
+    drawn = over_time.between(edges)
     low, high = document.trace.span
     inside = np.diff(np.clip(edges, low, high)) * 1e-9
     return np.stack(
         [
-            weights * roof * per_byte,
-            (read + appended) * roof * per_byte,
-            computed * peak * per_flop,
-            inside * energy.static_w[1],
+            weights * roof * per_byte * drawn.moved,
+            (read + appended) * roof * per_byte * drawn.moved,
+            computed * peak * per_flop * drawn.moved,
+            inside * energy.static_w[1] * drawn.static,
         ]
     )
 
@@ -269,9 +272,10 @@ def paint_energy(
     painter.restore()
     left = split(rect).right.left() + 8
     canvas.text(left, rect.top() + 18, units.energy(float(stacked[-1, -1])), Style(11, 600, theme.text))
-    canvas.text(
-        left, rect.top() + 32, "known part only" if unknown.any() else "modelled, mid", Style(10, 400, theme.text2)
-    )
+    fit = document.basis.energy
+    said = ("known part only" if unknown.any() else "modelled", f"± {units.percent(fit.error)}", fit.word)
+    for line, words in enumerate(filter(None, said)):
+        canvas.text(left, rect.top() + 32 + 13 * line, words, Style(10, 400, theme.text2))
     if view.playhead is not None and view.visible.contains(view.playhead):
         column = min(int((view.playhead - view.visible.start) * width // view.visible.duration), width - 1)
         value = float(stacked[-1, column])

@@ -7,7 +7,7 @@ from tracescope.analysis.work_energy import energy_of
 from tracescope.core import units
 from tracescope.core.category import KIND_OF_CATEGORY
 from tracescope.core.timerange import TimeRange
-from tracescope.floor.energy import Energy, worth_a_range
+from tracescope.floor.energy import Energy, energy_facts, energy_words, worth_a_range
 from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
 from tracescope.ui.document import Document, LayerSpan
@@ -170,14 +170,17 @@ def paint_gap_causes(canvas: Canvas, block: Block, document: Document, view: Vie
 
 
 def paint_energy_of_step(canvas: Canvas, block: Block, document: Document, view: ViewState) -> None:
-    """Joules of the step by source (mid fit), the range of the three fits, and the energy of a token."""
+    """Joules of the step by source, the range of the fit's error, and the energy of a token."""
     theme = canvas.theme
     right = block.left + block.width
     series, step = document.series, view.step
     found = energy_of(series, step, int(series.duration[step]), document.basis)
     factor, unit = units.energy_unit(found[0].mid if found is not None else 1.0)
     canvas.text(block.left, block.top + 14, f"Energy per step, {unit}", Style(15, 700, theme.text))
-    canvas.text(right, block.top + 14, "modelled", Style(13, 400, theme.text2), AT_RIGHT)
+    facts = ["modelled"] if found is None else [*energy_facts(found[0]), *filter(None, [found[0].word])]
+    room = block.width - text_width(f"Energy per step, {unit}", 15, 700) - 12
+    said = elided(" · ".join(facts), room, 13)
+    canvas.text(right, block.top + 14, said, Style(13, 400, theme.text2), AT_RIGHT)
     if found is None:
         without = document.basis.energy is None
         why = "no energy model for this machine" if without else "unknown: bytes or FLOPs are not all known"
@@ -223,10 +226,8 @@ def paint_energy_of_step(canvas: Canvas, block: Block, document: Document, view:
         canvas.text(block.left, y + 8, f"{units.energy(energy.mid)} in all", Style(12, 600, theme.text))
     tokens = int(document.trace.steps.generated_tokens[step])
     if tokens > 0:
-        words = f"{units.energy(energy.mid / tokens)} per generated token"
-        rest = f"{energy.level} level"
-        if worth_a_range(energy):
-            rest = f"{units.energy(energy.low / tokens)} to {units.energy(energy.high / tokens)}, {rest}"
+        said, _, rest = energy_words(energy.shared(tokens)).partition(", ")
+        words = f"{said} per generated token"
         _strong_and_rest(canvas, QPointF(block.left, y + 52), block.width, words, rest)
 
 

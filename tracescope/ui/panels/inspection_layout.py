@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS, Category, Op
 from tracescope.core.units import duration, energy, energy_unit, micros, percent, signed_duration
-from tracescope.floor.energy import worth_a_range
+from tracescope.floor.energy import energy_facts, energy_words, worth_a_range
 from tracescope.ui.document import Document
 from tracescope.ui.floor_words import share_text
 from tracescope.ui.fonts import text_width
@@ -185,7 +185,7 @@ def _energy(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     t, joules = canvas.theme, shown.energy
     if joules is None:
         return []
-    _section(canvas, area, "Energy", f"modelled, {joules.level}")
+    _section(canvas, area, "Energy", ", ".join(energy_facts(joules)))
     scale = area.width() / max(joules.high, 1e-30)
     top = area.top() + 31
     mid = QRectF(area.left(), top, joules.mid * scale, 11)
@@ -198,7 +198,7 @@ def _energy(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
             canvas.fill(piece, t.kinds[letter].fill)
         left = piece.right()
     canvas.frame(mid, t.border)
-    text = energy(joules.mid)
+    text = energy_words(joules) if joules.word else energy(joules.mid)
     if worth_a_range(joules):
         y = top + 16
         low, high = area.left() + joules.low * scale, area.left() + joules.high * scale
@@ -206,7 +206,7 @@ def _energy(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
         canvas.vline(low + 0.5, y - 2, y + 3, t.ink)
         canvas.vline(high - 0.5, y - 2, y + 3, t.ink)
         canvas.polygon(_dot(mid.right(), y + 0.5), colour(t.ink))
-        text = f"low {energy(joules.low)}   mid {energy(joules.mid)}   high {energy(joules.high)}"
+        text = energy_words(joules)
     canvas.text_in(QRectF(area.left(), top + 20, area.width(), 16), text, Style(11, 400, t.text))
     names = {"W": "weights", "K": "KV", "C": "compute", "X": "link", "static": "static"}
     factor, unit = energy_unit(joules.mid)

@@ -1,4 +1,4 @@
-"""Public measurements of energy a token, as points for the fit; the file is not part of the project."""
+"""Public measurements of energy a token, as points for the fit; the file of them is cited and not shipped."""
 
 import json
 import re
