@@ -27,9 +27,10 @@ Progress = Callable[[int, int], None]
 class ImportOptions:
     """What the user says about a file. ``bandwidth``: ``datasheet``, ``sustained`` or a rate such as ``3.0TB/s``.
 
-    ``model`` and ``context`` (tokens of a request cached at the first decode step) only matter to a foreign file,
-    ``hardware`` and ``bandwidth`` re-price any. ``allow_truncated``: a file that was cut is fine. ``rules`` decide what
-    kernels are before the built-in ones; ``capture`` is a recording of the capture of the file's graphs.
+    ``model``, ``context`` (tokens of a request cached at the first decode step) and ``ranks`` (over how many the model
+    is split, 0: nobody said) only matter to a foreign file, ``hardware`` and ``bandwidth`` re-price any.
+    ``allow_truncated``: a file that was cut is fine. ``rules`` decide what kernels are before the built-in ones;
+    ``capture`` is a recording of the capture of the file's graphs.
     ``strip_names``: names of hosts, users and folders stay out of the trace.
     """
 
@@ -37,6 +38,7 @@ class ImportOptions:
     hardware: HardwareSpec | None = None
     bandwidth: str | None = None
     context: int | None = None
+    ranks: int = 0
     allow_truncated: bool = False
     rules: tuple[Rule, ...] = ()
     capture: Path | None = None
@@ -84,6 +86,7 @@ def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Prog
         hardware=basis.hardware,
         basis=basis,
         context=options.context,
+        ranks=options.ranks,
         rules=options.rules,
         capture=None if captured is None else reader_for(captured).read(captured, allow_truncated=True),
     )

@@ -172,7 +172,7 @@ def test_losses_of_a_foreign_file_are_said_and_give_exit_code_three(
     event = {"ph": "X", "name": "work", "pid": 1, "tid": 1, "ts": 1, "dur": 2}
     whole = chrome(tmp_path / "whole.json", event)
     assert ask("info", whole)["events"] == 1
-    assert ask("steps", whole) == {"rows": []}
+    assert ask("steps", whole) == {"rows": [], "ranks": 1}
     assert ask("layers", whole)["steps_counted"] == 0
     for command in ("steps", "layers"):
         assert run([command, str(whole)]) == 0

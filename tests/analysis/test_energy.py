@@ -9,7 +9,7 @@ from made_traces import BASIS, ENERGY, SECOND_STREAM, STREAM, Ev, St, make_trace
 from tracescope.analysis.board_power import drawn_over_time
 from tracescope.analysis.layers import layer_rows, layers_table
 from tracescope.analysis.steps import step_series, steps_table
-from tracescope.analysis.work_energy import energy_cells, energy_of, energy_of_event
+from tracescope.analysis.work_energy import energy_columns, energy_of
 from tracescope.core.category import Category, Op
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
@@ -45,7 +45,7 @@ def test_the_rows_looked_up_in_the_embedding_are_in_no_energy() -> None:
     trace = synthesize(model, basis, workload, steps=1)
     embed = int(np.flatnonzero(trace.events.op == Op.EMBED)[0])
     assert trace.work.embedding_gather[trace.events.work[embed]] > 0
-    found = energy_of_event(trace, embed, basis)
+    found = energy_of(trace.work, int(trace.events.work[embed]), int(trace.events.duration[embed]), basis)
     assert found is not None
     assert found[1].weights == 0.0
     floor = step_floor(model, workload, basis)
@@ -71,8 +71,18 @@ def test_energy_is_unknown_where_an_amount_that_counts_is() -> None:
     series = step_series(trace, BASIS)
     assert energy_of(series, 0, 40, BASIS) is None
     assert energy_of(series, 0, 40, replace(BASIS, energy=None)) is None
-    assert [energy_of_event(trace, event, BASIS) is None for event in (0, 1)] == [False, True]
-    assert energy_cells(series, series.duration, BASIS) == [None]
+    work = trace.events.work.tolist()
+    assert [energy_of(trace.work, work[event], 10, BASIS) is None for event in (0, 1)] == [False, True]
+    assert [column.cell(0) for column in energy_columns(series, series.duration, BASIS, 1)] == [None, None]
+
+
+def test_energy_is_all_ranks_and_the_rank_s_own_stands_beside_it() -> None:
+    trace = make_trace([Ev(0, 10, category=WEIGHTS, weight_read=5)], [St(0, 40)])
+    series = step_series(trace, BASIS)
+    group, own = (column.cell(0) for column in energy_columns(series, series.duration, BASIS, 4))
+    assert isinstance(group, dict)
+    assert isinstance(own, dict)
+    assert (group["low"], group["mid"], group["high"]) == tuple(4 * float(own[key]) for key in ("low", "mid", "high"))  # type: ignore[arg-type]
 
 
 def test_link_bytes_count_only_with_a_coefficient() -> None:

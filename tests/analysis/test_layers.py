@@ -17,7 +17,7 @@ WEIGHTS, KV, APPEND, COMPUTE = Category.WEIGHT_READ, Category.KV_READ, Category.
 
 KEYS = (
     "layer op category events duration_ns exposed_ns floor_ns gap_ns unknown_ns floor_fraction weight_read_bytes "
-    "kv_read_bytes kv_append_bytes flops intensity energy_j"
+    "kv_read_bytes kv_append_bytes flops intensity energy_j energy_rank_j"
 )
 
 
@@ -45,7 +45,7 @@ def test_rows_are_grouped_by_op_and_layer_and_sorted_by_gap() -> None:
     ]
     assert [r["unknown_ns"] for r in table.rows()] == [0, 0, 5, 0, 3]
     assert table.summary == {
-        "gap_ns": 62, "unknown_ns": 8, "idle_ns": 7, "step_ns": 110, "floor_ops_ns": 40, "steps_counted": 1,
+        "gap_ns": 62, "unknown_ns": 8, "ranks": 1, "idle_ns": 7, "step_ns": 110, "floor_ops_ns": 40, "steps_counted": 1,
     }  # fmt: skip
 
 
@@ -95,7 +95,8 @@ def test_without_a_step_the_decode_steps_after_warm_up_are_summed() -> None:
     (row,) = table.rows()
     assert (row["events"], row["exposed_ns"], row["floor_ns"], row["gap_ns"]) == (2, 85, 60, 25)
     assert table.summary == {
-        "gap_ns": 60, "unknown_ns": 0, "idle_ns": 35, "step_ns": 120, "floor_ops_ns": 60, "steps_counted": 2,
+        "gap_ns": 60, "unknown_ns": 0, "ranks": 1, "idle_ns": 35, "step_ns": 120, "floor_ops_ns": 60,
+        "steps_counted": 2,
     }  # fmt: skip
 
 
@@ -103,7 +104,7 @@ def test_a_trace_without_decode_steps_has_no_rows() -> None:
     table = layers_table(make_trace([Ev(0, 10, step=-1)], []), BASIS)
     assert len(table) == 0
     assert table.summary == {
-        "gap_ns": 0, "unknown_ns": 0, "idle_ns": 0, "step_ns": 0, "floor_ops_ns": 0, "steps_counted": 0,
+        "gap_ns": 0, "unknown_ns": 0, "ranks": 1, "idle_ns": 0, "step_ns": 0, "floor_ops_ns": 0, "steps_counted": 0,
     }  # fmt: skip
     with pytest.raises(TraceError, match="no step at all"):
         layers_table(make_trace([Ev(0, 10, step=-1)], []), BASIS, 0)

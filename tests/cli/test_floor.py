@@ -41,6 +41,7 @@ KEYS = {
     "acceptance",
     "scale_bytes",
     "energy_j",
+    "energy_rank_j",
     "capacity",
     "verdict",
     "crossovers",

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
 from tracescope.analysis.request_steps import kv_read_by_requests
-from tracescope.analysis.step_workload import ranks_that_fit
+from tracescope.analysis.step_workload import ranks_of
 from tracescope.analysis.steps import StepSeries
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64, Bool
 from tracescope.core.model import ModelSpec
 from tracescope.core.trace import Trace
-from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.kv_cache import kv_read_per_request
 from tracescope.floor.step_ops import kv_bytes_per_token, weight_read_bytes
 
@@ -32,8 +31,7 @@ def model_differences(trace: Trace, series: StepSeries, example: Callable[[int],
     if model is None:
         return
     decode = trace.steps.kind == StepKind.DECODE
-    read = series.weight_read[decode & (series.weight_read > 0)]
-    ranks = ranks_that_fit(model, int(read[0]) if len(read) else UNKNOWN, bool(series.link.any()))
+    ranks = ranks_of(trace)
     token = kv_bytes_per_token(model, ranks)
     batch = trace.steps.batch.astype(np.int64)
     weights, weights_known = _weights(model, batch, ranks)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracescope.analysis.breakdown import require_step
-from tracescope.analysis.step_workload import machine_of, ranks_that_fit, workload_of_step
+from tracescope.analysis.step_workload import machine_of, ranks_of, workload_of_step
 from tracescope.analysis.steps import step_series
 from tracescope.core.category import Op
 from tracescope.core.columns import I64
@@ -136,10 +136,7 @@ def three_constraints(trace: Trace, basis: Basis, step: int) -> ThreeConstraints
     )
     model = trace.meta.model
     machine = machine_of(trace, basis)
-    ranks = (
-        1 if model is None else ranks_that_fit(model, memory.weight_read_bytes, bool(series.link[0]), dependence.batch)
-    )
-    workload = workload_of_step(trace, step, ranks)
+    workload = workload_of_step(trace, step, ranks_of(trace))
     fitting = capacity(model, machine, workload) if model and machine and workload else None
     needed = {"model": model, "machine": machine, "batch and context": workload, "bandwidth": bandwidth}
     return ThreeConstraints(

@@ -6,9 +6,9 @@ import numpy as np
 
 from tracescope.analysis.collective_waits import collectives_table
 from tracescope.analysis.exposed_time import union_of
-from tracescope.analysis.step_workload import machine_of
+from tracescope.analysis.step_workload import machine_of, ranks_of
 from tracescope.analysis.work_sums import grouped, work_sums
-from tracescope.core.category import Category
+from tracescope.core.category import Category, TrackKind
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.report import ImportReport
@@ -47,9 +47,11 @@ def info_document(trace: Trace, basis: Basis, format_version: int | None = None)
         "seed": meta.seed,
         "model": meta.model.name if meta.model else None,
         "hardware": machine.name if machine else None,
+        "ranks": ranks_of(trace),
         "bandwidth_bytes_per_s": basis.bandwidth_bytes_per_s,
         "bandwidth_source": basis.bandwidth_source,
         "events": len(trace.events),
+        "events_by_track_kind": _events_by_track_kind(trace),
         "tracks": len(trace.tracks),
         "steps": len(trace.steps),
         "decode_steps": int(trace.steps.decode.sum()),
@@ -78,6 +80,13 @@ def report_document(report: ImportReport) -> dict[str, Any]:
         "inferred": [{"what": i.what, "rule": i.rule, "confidence": i.confidence} for i in report.inferred],
         "unclassified_ns": report.unclassified_ns,
     }
+
+
+def _events_by_track_kind(trace: Trace) -> dict[str, int]:
+    """How many events lie on tracks of each kind, host threads and annotations too."""
+    kind = np.array([track.kind for track in trace.tracks], np.int64)[trace.lanes.track]
+    count = np.bincount(kind, weights=np.diff(trace.lanes.offset), minlength=len(TrackKind))
+    return {k.label: int(count[k]) for k in TrackKind if count[k]}
 
 
 def _categories(trace: Trace, ids: I64) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import numpy as np
 from tracescope.analysis.breakdown import RowTimes, require_step, row_times
 from tracescope.analysis.event_floors import known_sums
 from tracescope.analysis.exposed_time import idle_ns
+from tracescope.analysis.step_workload import ranks_of
 from tracescope.analysis.table import Column, Table, known_column
-from tracescope.analysis.work_energy import energy_cells
+from tracescope.analysis.work_energy import energy_columns
 from tracescope.analysis.work_sums import WorkSums, grouped, main_category, work_sums
 from tracescope.core.category import Category, Op
 from tracescope.core.columns import I64
@@ -129,11 +130,12 @@ def layers_table(trace: Trace, basis: Basis, step: int | None = None, by: str = 
             known_column("kv_append_bytes", work.kv_append, "KV append", "B"),
             known_column("flops", work.flops, "FLOPs"),
             Column("intensity", work.flops / np.maximum(memory, 1), "FLOP/B", known=ratio_known),
-            Column("energy_j", energy_cells(work, rows.exposed_ns, basis, of_ns=rows.step_ns)),
+            *energy_columns(work, rows.exposed_ns, basis, ranks_of(trace), of_ns=rows.step_ns),
         ),
         {
             "gap_ns": rows.total_gap_ns,
             "unknown_ns": int(rows.unknown_ns.sum()),
+            "ranks": ranks_of(trace),
             "idle_ns": rows.idle_ns,
             "step_ns": rows.step_ns,
             "floor_ops_ns": rows.floor_ops_ns if rows.floor_ops_ns != UNKNOWN else None,

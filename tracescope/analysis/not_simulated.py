@@ -2,9 +2,7 @@
 
 from typing import Any, Final
 
-import numpy as np
-
-from tracescope.analysis.step_workload import ranks_that_fit
+from tracescope.analysis.step_workload import ranks_of
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec
 from tracescope.core.trace import Trace
@@ -22,7 +20,7 @@ def not_simulated(trace: Trace, basis: Basis) -> dict[str, Any]:
     prompts = r.prompt_tokens[r.prompt_tokens > 0]
     if model is not None and len(prompts):
         rate = _arrival_rate(trace)
-        found = prefill(model, basis, round(float(prompts.mean())), rate, _ranks(trace, model))
+        found = prefill(model, basis, round(float(prompts.mean())), rate, ranks_of(trace))
         out |= {} if found is None else {"prefill": found}
     decode = trace.steps.batch[trace.steps.batch > 0]
     if model is not None and model.experts is not None and len(decode):
@@ -43,12 +41,6 @@ def _arrival_rate(trace: Trace) -> float | None:
     arrival = trace.requests.arrival[trace.requests.arrival != UNKNOWN]
     span = int(arrival.max() - arrival.min()) if len(arrival) > 1 else 0
     return (len(arrival) - 1) / span * 1e9 if span > 0 else None
-
-
-def _ranks(trace: Trace, model: ModelSpec) -> int:
-    first = trace.step_events(0) if len(trace.steps) else np.empty(0, np.int64)
-    read = int(np.maximum(trace.work.weight_read[trace.events.work[first]], 0).sum())
-    return ranks_that_fit(model, read, bool((trace.work.link > 0).any()))
 
 
 def prefill(

@@ -1,5 +1,7 @@
 """The machine and the workload of a recorded step, as the arithmetic takes them: batch, context per request, ranks."""
 
+import numpy as np
+
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import Trace
@@ -11,6 +13,18 @@ _RANKS = (1, 2, 4, 8, 16, 32)
 def machine_of(trace: Trace, basis: Basis) -> HardwareSpec | None:
     """The machine that a trace is priced on, else the one that it was made on; None where neither is known."""
     return basis.hardware or trace.meta.hardware
+
+
+def ranks_of(trace: Trace) -> int:
+    """Over how many ranks the model of a trace is split: as it was told, else what its weights come nearest; else 1."""
+    meta = trace.meta
+    if meta.tensor_parallel or meta.model is None or not len(trace.steps):
+        return max(1, meta.tensor_parallel)
+    decode = np.flatnonzero(trace.steps.decode)
+    first = int(decode[0]) if len(decode) else 0
+    work = trace.events.work[trace.step_events(first)]
+    read = int(np.maximum(trace.work.weight_read[work], 0).sum())
+    return ranks_that_fit(meta.model, read, bool((trace.work.link > 0).any()), int(trace.steps.batch[first]))
 
 
 def ranks_that_fit(model: ModelSpec, weight_read: int, has_link: bool, batch: int = 1) -> int:

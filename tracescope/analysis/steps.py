@@ -1,14 +1,16 @@
 """One row a step: what it did, what it took, and its floors."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from tracescope.analysis.breakdown import step_gaps
 from tracescope.analysis.event_floors import floor_sums, streaming_ns
 from tracescope.analysis.exposed_time import idle_ns, step_rows
+from tracescope.analysis.step_workload import ranks_of
 from tracescope.analysis.table import Column, Table, known_column
-from tracescope.analysis.work_energy import energy_cells
+from tracescope.analysis.work_energy import energy_columns
 from tracescope.analysis.work_sums import work_sums
 from tracescope.core.category import StepKind
 from tracescope.core.columns import I64
@@ -127,13 +129,13 @@ def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> T
         Column("mbu", series.mbu, "MBU", known=~np.isnan(series.mbu)),
         Column("idle_ns", series.idle_ns, "idle", "ns"),
         Column("warm_up", steps.warm_up, "warm-up"),
-        Column("energy_j", energy_cells(series, series.duration, basis)),
+        *energy_columns(series, series.duration, basis, ranks_of(trace)),
     ]
     if (steps.queue_depth != UNKNOWN).any():
-        columns.insert(-2, known_column("queue_depth", steps.queue_depth, "queue"))
-    summary = {}
+        columns.insert(-3, known_column("queue_depth", steps.queue_depth, "queue"))
+    summary: dict[str, Any] = {"ranks": ranks_of(trace)}
     if deadline_ns is not None:
         late = np.where(series.period >= 0, series.period, steps.duration) > deadline_ns
         columns.append(Column("late", late, "late"))
-        summary = {"deadline_ns": deadline_ns, "late_steps": int(late.sum())}
+        summary |= {"deadline_ns": deadline_ns, "late_steps": int(late.sum())}
     return Table(tuple(columns), summary)

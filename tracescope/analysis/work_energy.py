@@ -4,10 +4,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tracescope.analysis.table import Cell
+from tracescope.analysis.table import Cell, Column
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis, EnergyModel
-from tracescope.core.trace import Trace
 from tracescope.floor.energy import ALL, Drawn, Energy, EnergySplit, as_energy, drawn, energy_split, moved_j
 from tracescope.floor.pricing import F64, sent_bytes
 
@@ -55,25 +54,30 @@ def energy_of(work: Amounts, row: int, duration_ns: int, basis: Basis, share: Dr
     return as_energy(split.total, model, capped=bool(min(share.moved, share.static) < 1)), split
 
 
-def energy_of_event(trace: Trace, event: int, basis: Basis) -> Joules | None:
-    """Joules of one event over the time that it took; None where not known."""
-    events = trace.events
-    return energy_of(trace.work, int(events.work[event]), int(events.duration[event]), basis)
+def energy_of_group(work: Amounts, row: int, duration_ns: int, basis: Basis, ranks: int) -> Joules | None:
+    """The same of ``ranks`` which all do this: what is shown wherever a model is split over several."""
+    found = energy_of(work, row, duration_ns, basis)
+    return None if found is None else (found[0].times(ranks), found[1].times(ranks))
 
 
-def energy_cells(work: Amounts, duration_ns: I64, basis: Basis, of_ns: int | None = None) -> list[Cell]:
-    """``energy_j`` cells, one a row: as ``energy_cell`` gives them, None where not known.
+def energy_columns(
+    work: Amounts, duration_ns: I64, basis: Basis, ranks: int, of_ns: int | None = None
+) -> tuple[Column, Column]:
+    """``energy_j``, that of all ``ranks``, and ``energy_rank_j``, that of the one whose work it is; null if not known.
 
     With ``of_ns`` the rows are parts of work that took that long with its idle time: what the board cannot draw is
     taken from all of them alike, so that they add up to the energy of the whole.
     """
     model = basis.energy
     if model is None:
-        return [None] * len(duration_ns)
+        nothing: list[Cell] = [None] * len(duration_ns)
+        return Column("energy_j", nothing), Column("energy_rank_j", nothing)
     share = None if of_ns is None else drawn(float(_moved(work, model, basis).sum()), of_ns / 1e9, model, basis.tdp_w)
     took = np.asarray(duration_ns).tolist()
     found = (energy_of(work, row, ns, basis, share) for row, ns in enumerate(took))
-    return [None if joules is None else energy_cell(joules[0]) for joules in found]
+    each = [None if joules is None else joules[0] for joules in found]
+    group = [energy_cell(None if energy is None else energy.times(ranks)) for energy in each]
+    return Column("energy_j", group), Column("energy_rank_j", [energy_cell(energy) for energy in each])
 
 
 def drawn_of_rows(work: Amounts, duration_ns: I64, basis: Basis) -> Drawn:

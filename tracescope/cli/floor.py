@@ -123,7 +123,8 @@ def floor_document(floor: StepFloor) -> dict[str, Any]:
         "steps_per_s_max": floor.steps_per_s_max,
         "acceptance": ALL_ACCEPTED,
         "scale_bytes": floor.scale_bytes,
-        "energy_j": energy_cell(spent),
+        "energy_j": energy_cell(floor.group_energy),
+        "energy_rank_j": energy_cell(spent),
         "capacity": None
         if memory is None
         else {

@@ -41,7 +41,7 @@ def _section(title: str, rows: Iterator[tuple[str, str]]) -> Iterator[str]:
 def _head(floor: StepFloor) -> Iterator[str]:
     model, workload, basis = floor.model, floor.workload, floor.basis
     machine = basis.hardware.title if basis.hardware else "no machine"
-    ranks = f" · one of {workload.tensor_parallel} ranks" if workload.tensor_parallel > 1 else ""
+    ranks = f" · {units.one_of_ranks(workload.tensor_parallel)}" if workload.tensor_parallel > 1 else ""
     yield f"{model.title or model.name} on {machine} · batch {workload.batch:,} · context {workload.context:,}{ranks}"
     yield f"weights {model.weights} · lm_head {model.lm_head} · KV {model.kv} · source: {model.source}"
     yield _bandwidth(basis)
@@ -146,20 +146,23 @@ def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
             f"{floor.workload.batch:,} ÷ {units.seconds(floor.floor_ops_s)} = {tokens:,.1f} generated tokens/s at most "
             f"(op floor; {units.ALL_ACCEPTED})",
         )
-    spent, split = floor.energy, floor.energy_split
+    spent, split, ranks = floor.group_energy, floor.energy_split, floor.workload.tensor_parallel
     if spent is not None and split is not None:
-        rank = ", this rank only" if floor.workload.tensor_parallel > 1 else ""
-        yield "energy", f"{energy_words(spent)}; {spent.level} level, of a step that takes its floor's time{rank}"
+        whose = f" of {ranks:,} ranks" if ranks > 1 else ""
+        yield "energy", f"{energy_words(spent)}{whose}; {spent.level} level, of a step that takes its floor's time"
+        whole = split.times(ranks)
         parts = (
-            ("weights", split.weights),
-            ("KV", split.kv),
-            ("compute", split.compute),
-            ("static", split.static),
-            ("link", split.link),
+            ("weights", whole.weights),
+            ("KV", whole.kv),
+            ("compute", whole.compute),
+            ("static", whole.static),
+            ("link", whole.link),
         )
         named = " + ".join(f"{name} {units.energy(part)}" for name, part in parts if part is not None)
         token = units.energy(spent.mid / floor.workload.batch)
         yield "", f"{named} = {units.energy(spent.mid)}; ÷ {floor.workload.batch:,} = {token} a token"
+        if ranks > 1:
+            yield "", f"one rank alone: {units.energy(spent.mid / ranks)}"
 
 
 def _capacity(floor: StepFloor) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tracescope.analysis.step_workload import ranks_of
 from tracescope.core import units
 from tracescope.core.errors import printable
 
@@ -19,6 +20,9 @@ def heading(opened: "Opened", deadline_ns: int | None = None) -> str:
         machine.title if machine else "machine unknown",
         f"{units.rate(rate)} ({units.bandwidth_source(basis.bandwidth_source)})" if rate else "bandwidth unknown",
     ]
+    ranks = ranks_of(opened.trace)
+    if ranks > 1:
+        parts.append(units.one_of_ranks(ranks))
     if deadline_ns is not None:
         parts.append(f"deadline {units.duration(deadline_ns)} a step")
     return printable(" · ".join(parts))

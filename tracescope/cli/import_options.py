@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXIT_LOSSES: Final = EXIT_ASSUMED
 """Done, but something of the source was left out or cut off."""
 
-COMMON: Final = ("model", "weights", "lm_head", "kv", "hardware", "bandwidth", "context")
+COMMON: Final = ("model", "weights", "lm_head", "kv", "hardware", "bandwidth", "context", "tp")
 """The parameters of :func:`import_options` that say what a file is, as :func:`options_from` takes them."""
 
 _UNREAD: Final = {
@@ -34,7 +34,7 @@ _Function = TypeVar("_Function", bound="Callable[..., object]")
 
 
 def import_options(function: _Function) -> _Function:
-    """Add ``--model --weights --lm-head --kv --hardware --bandwidth --context --allow-truncated --progress``."""
+    """Add ``--model --weights --lm-head --kv --hardware --bandwidth --context --tp --allow-truncated --progress``."""
     for option in (
         click.option("--progress", type=click.Choice(MODES), default="auto", help="Progress on stderr."),
         click.option("--allow-truncated", is_flag=True, help="A file that was cut short is fine: no exit 3 for it."),
@@ -44,6 +44,7 @@ def import_options(function: _Function) -> _Function:
             metavar="S",
             help="Tokens cached at step 0, where no marker says so.",
         ),
+        click.option("--tp", type=WholeRange(1, 1024), metavar="N", help="Ranks that the model is split over."),
         pricing_options,
         model_options,
     ):
@@ -60,6 +61,7 @@ def options_from(
     hardware: str | None,
     bandwidth: str | None,
     context: int | None,
+    tp: int | None,
     allow_truncated: bool,
     **more: Any,
 ) -> "tuple[ModelSpec | None, ImportOptions]":
@@ -72,6 +74,7 @@ def options_from(
         hardware=None if hardware is None else load_hardware(hardware),
         bandwidth=bandwidth,
         context=context,
+        ranks=tp or 0,
         allow_truncated=allow_truncated,
         **more,
     )

@@ -196,7 +196,9 @@ def _print(swept: Sweep, queue: Queue | None) -> None:
     basis = swept.basis
     machine = basis.hardware.title if basis.hardware else "no machine"
     rate = units.rate(basis.bandwidth_bytes_per_s) if basis.bandwidth_bytes_per_s else "bandwidth not known"
-    click.echo(printable(f"{swept.model.title or swept.model.name} on {machine} · {rate} ({basis.bandwidth_source})"))
+    head = [f"{swept.model.title or swept.model.name} on {machine}", f"{rate} ({basis.bandwidth_source})"]
+    ranks = swept.workload.tensor_parallel
+    click.echo(printable(" · ".join([*head, *([f"{units.one_of_ranks(ranks)}, energy of all"] if ranks > 1 else [])])))
     click.echo()
     emit_table(sweep_table(swept, queue), _SHOWN)
     click.echo()

@@ -51,6 +51,11 @@ def plural(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
+def one_of_ranks(ranks: int) -> str:
+    """Whose bytes and floors these are: ``one of 4 ranks``; empty where there is one."""
+    return f"one of {ranks:,} ranks" if ranks > 1 else ""
+
+
 def place(word: str, number: int, total: int) -> str:
     """Which one of ``total`` things that are counted from 0: ``step 7 of 0–127``; ``step 0`` where it is alone."""
     return f"{word} {number:,} {numbers_of(total)}" if total > 1 else f"{word} {number:,}"

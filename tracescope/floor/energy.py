@@ -39,6 +39,10 @@ class Energy:
         """One of ``among`` equal shares, such as that of a token."""
         return replace(self, low=self.low / among, mid=self.mid / among, high=self.high / among)
 
+    def times(self, ranks: int) -> "Energy":
+        """That of ``ranks`` which all do the same."""
+        return replace(self, low=self.low * ranks, mid=self.mid * ranks, high=self.high * ranks)
+
 
 def worth_a_range(energy: Energy) -> bool:
     """Whether low and high differ by enough to be told apart: by 2 % of the middle or more."""
@@ -80,6 +84,11 @@ class EnergySplit:
     def total(self) -> float:
         """The sum of the parts, which is ``Energy.mid`` of the same work."""
         return self.weights + self.kv + self.compute + self.static + (self.link or 0.0)
+
+    def times(self, ranks: int) -> "EnergySplit":
+        """That of ``ranks`` which all do the same."""
+        link = None if self.link is None else self.link * ranks
+        return EnergySplit(self.weights * ranks, self.kv * ranks, self.compute * ranks, self.static * ranks, link)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,11 @@ class StepFloor:
         return memory_s(self.totals.activation, self.basis)
 
     @property
+    def group_energy(self) -> Energy | None:
+        """The energy of all ranks, which generate the tokens together; ``energy`` is one rank's."""
+        return None if self.energy is None else self.energy.times(self.workload.tensor_parallel)
+
+    @property
     def sent_bytes(self) -> int:
         """Bytes that one rank sends over its link in the step, by what the machine's switch does."""
         return sent_bytes(self.totals.link, self.totals.link_reduced, self.basis)

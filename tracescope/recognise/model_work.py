@@ -7,6 +7,7 @@ from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.kv_cache import attended_tokens
 from tracescope.floor.layer_weights import expert_reads
+from tracescope.floor.matrices import shard
 from tracescope.floor.step_ops import (
     OpWork,
     closing_ops,
@@ -16,8 +17,6 @@ from tracescope.floor.step_ops import (
     opening_ops,
 )
 from tracescope.recognise.ops import Section
-
-ONE = Workload(batch=1, context=0)
 
 _PARTS: dict[Op, tuple[Op, str]] = {
     Op.Q: (Op.QKV, "self_attn.q_proj"),
@@ -40,14 +39,16 @@ class OpPlace:
 
 
 class ModelWork:
-    """One model's work for one request with an empty cache, by place."""
+    """One model's work for one request with an empty cache, by place, as one of ``ranks`` ranks does it."""
 
-    def __init__(self, model: ModelSpec) -> None:
+    def __init__(self, model: ModelSpec, ranks: int = 1) -> None:
         self.model = model
-        self.token_bytes = kv_bytes_per_token_per_layer(model)
+        self.ranks = ranks
+        self.one = Workload(batch=1, context=0, tensor_parallel=ranks)
+        self.token_bytes = kv_bytes_per_token_per_layer(model, ranks)
         self.layers_differ = bool(model.unconverted or model.windows or model.experts or model.tensors)
         self._by_place: dict[OpPlace, OpWork] = {}
-        for op in (*opening_ops(model, ONE), *closing_ops(model, ONE)):
+        for op in (*opening_ops(model, self.one), *closing_ops(model, self.one)):
             self._by_place[OpPlace(-1, op.op, Section.OUTSIDE, 0)] = op
         for layer in range(model.layers if self.layers_differ else min(model.layers, 1)):
             self._add_layer(layer)
@@ -55,7 +56,7 @@ class ModelWork:
     def _add_layer(self, layer: int) -> None:
         section = Section.BEFORE_QKV
         seen: dict[tuple[Op, Section], int] = {}
-        for op in layer_ops(self.model, ONE, layer):
+        for op in layer_ops(self.model, self.one, layer):
             key = (op.op, section)
             where = section if op.op is Op.NORM else Section.OUTSIDE
             self._by_place[OpPlace(layer, op.op, where, seen.get(key, 0))] = op
@@ -77,7 +78,7 @@ class ModelWork:
 
     def experts_read(self, layer: int, tokens: int) -> int:
         """Expert bytes that ``layer`` is expected to read for ``tokens``."""
-        return expert_reads(self.model, tokens)[layer]
+        return expert_reads(self.model, tokens, self.ranks)[layer]
 
     def attention(self, layer: int, batch: int, context: int) -> tuple[int, int]:
         """KV bytes and FLOPs of attention for ``batch`` requests with ``context`` cached tokens between them.
@@ -95,14 +96,14 @@ class ModelWork:
         read = 0 if window == 0 else tokens * self.token_bytes
         if batch < 0:
             return read, UNKNOWN
-        latent = self.model.latent
+        latent, heads = self.model.latent, shard(self.model, self.ranks).heads
         if latent is not None:
-            return read, 2 * self.model.heads * (2 * latent.kv_rank + latent.rope_dim) * tokens
-        return read, 0 if window == 0 else 4 * self.model.heads * self.model.head_dim * (tokens + batch)
+            return read, 2 * heads * (2 * latent.kv_rank + latent.rope_dim) * tokens
+        return read, 0 if window == 0 else 4 * heads * self.model.head_dim * (tokens + batch)
 
     def _part(self, whole: OpWork, module: str) -> OpWork:
         """The share of one weight of a fused op, by its number of elements."""
-        matrices = [m for m in layer_matrices(self.model, layer=max(whole.layer, 0)) if m.op is whole.op]
+        matrices = [m for m in layer_matrices(self.model, self.ranks, max(whole.layer, 0)) if m.op is whole.op]
         total = sum(m.elements for m in matrices)
         before = 0
         for matrix in matrices:

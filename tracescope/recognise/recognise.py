@@ -62,12 +62,14 @@ def recognise(
     context: int | None = None,
     rules: tuple[Rule, ...] = (),
     capture: RawTrace | None = None,
+    ranks: int = 0,
 ) -> Trace:
     """Recognise decode in ``raw``. Never fails for want of decode: a trace without it is a plain timeline.
 
     ``model`` gives bytes where the trace records no shapes, ``context`` the tokens of a request cached at the first
     decode step where no marker says so; ``hardware`` and ``basis`` are kept with the trace. ``rules`` are tried before
-    the built-in ones; ``capture`` is a recording of the capture of the graphs that ``raw`` replays.
+    the built-in ones; ``capture`` is a recording of the capture of the graphs that ``raw`` replays; ``ranks``: over how
+    many the model is split, 0 where nobody said.
     """
     plan = plan_tracks(raw)
     launches = find_launches(raw, plan)
@@ -95,7 +97,10 @@ def recognise(
         op_events, steps.of_op_event, len(steps.spans), hint, generates=generates, hinted_by=hinted_by
     )
     counted = count_work(
-        _claims(op_events, reading, steps.of_op_event), op_events.shapes, facts, ModelWork(model) if model else None
+        _claims(op_events, reading, steps.of_op_event),
+        op_events.shapes,
+        facts,
+        ModelWork(model, max(1, ranks)) if model else None,
     )
     own = np.arange(len(op_events.row))
     reading = replace(
@@ -136,7 +141,10 @@ def recognise(
     lanes = laid.lanes
     del plan, launches, op_events, host_row, found, steps, seen, hint, reading, counted, laid
     return Trace(
-        meta=_meta(raw, report, model=model, hardware=hardware, basis=basis, base=base, steps=table),
+        meta=replace(
+            _meta(raw, report, model=model, hardware=hardware, basis=basis, base=base, steps=table),
+            tensor_parallel=ranks,
+        ),
         tracks=tracks,
         samples=samples,
         lanes=lanes,

@@ -55,7 +55,7 @@ def synthesize(
     if float(plan.floor_ns.max()) * plan.ops * steps > LONGEST_NS:
         raise TraceError("this trace would last longer than 73 years", action="check --bandwidth and --steps")
     timing = time_plan(plan, basis, profile, seed, batch=workload.batch)
-    return _assemble(plan, timing, _meta(model, basis, profile, seed), model, workload)
+    return _assemble(plan, timing, _meta(model, basis, workload, profile, seed), model, workload)
 
 
 def _refuse_absurd(workload: Workload, steps: int, seed: int) -> None:
@@ -69,7 +69,7 @@ def _refuse_absurd(workload: Workload, steps: int, seed: int) -> None:
         raise TraceError(f"a seed of {seed} is out of range", action="use 0 or a positive number")
 
 
-def _meta(model: ModelSpec, basis: Basis, profile: str, seed: int) -> TraceMeta:
+def _meta(model: ModelSpec, basis: Basis, workload: Workload, profile: str, seed: int) -> TraceMeta:
     notes = [
         f"synthesised with the {profile} profile: these times are modelled, not measured",
         "every request starts with its context cached; prompt processing is not simulated",
@@ -86,11 +86,12 @@ def _meta(model: ModelSpec, basis: Basis, profile: str, seed: int) -> TraceMeta:
         bandwidth_bytes_per_s=basis.bandwidth_bytes_per_s,
         bandwidth_source=basis.bandwidth_source,
         compute_dtype=basis.compute_dtype,
+        tensor_parallel=workload.tensor_parallel,
         profile=profile,
         seed=seed,
         devices=(Device(0, 0, basis.hardware.title if basis.hardware else ""),),
         assumptions=model.assumptions,
-        notes=(*notes, *basis.notes),
+        notes=(*notes, *split_notes(model, workload.tensor_parallel), *basis.notes),
     )
 
 

@@ -15,6 +15,7 @@ from tracescope.core.trace import Device, RequestTable, Trace, TraceMeta
 from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.capacity import kv_stored_after
 from tracescope.floor.step_ops import step_ops
+from tracescope.floor.tensor_parallel import split_notes
 from tracescope.synth.batching import ADMISSION_RULE, NOT_YET, KvRoom, Schedule, kv_room, serve
 from tracescope.synth.calibrated import calibration_notes
 from tracescope.synth.decode import MAX_EVENTS
@@ -59,6 +60,7 @@ def serve_requests(
     """
     if detail not in DETAILS:
         raise TraceError(f"there is no detail {detail!r}", action="use one of: " + ", ".join(DETAILS))
+    split_notes(model, workload.tensor_parallel)  # what cannot be split is refused
     times = StepTimes(model, basis, workload, profile)
     room = kv_room(model, None if unlimited else basis.hardware, workload, stream)
     schedule = serve(stream, room, times, max_batch=max_batch, steps=steps, profile=profile, seed=seed)
@@ -76,7 +78,9 @@ def serve_requests(
     made.add_operations(rows, profile, seed)
     made.add_requests(stream)
     notes = serving_notes(stream, schedule, room, max_batch)
-    meta = _meta(model, basis, stream, notes=notes, profile=profile, seed=seed)
+    ranks = workload.tensor_parallel
+    meta = _meta(model, basis, stream, notes=(*split_notes(model, ranks), *notes), profile=profile, seed=seed)
+    meta = replace(meta, tensor_parallel=ranks)
     return Served(made.trace(meta, _requests(model, workload, stream, schedule, room)), schedule, room)
 
 

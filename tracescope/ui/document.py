@@ -1,17 +1,18 @@
 """One open trace and everything derived from it, computed once and kept. No Qt here."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
 
-from tracescope.analysis.breakdown import StepBreakdown, break_down, mostly_known
+from tracescope.analysis.breakdown import StepBreakdown, break_down
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
 from tracescope.analysis.gap_causes import GapCause, gap_causes
 from tracescope.analysis.gap_rows import GapRow, gap_rows
+from tracescope.analysis.step_workload import ranks_of
 from tracescope.analysis.steps import StepSeries, step_series
 from tracescope.core.category import Category, Op, StepKind
 from tracescope.core.columns import I64, Bool
@@ -26,6 +27,7 @@ from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.lod.rescale import SAME_FLOORS, floor_scales
 from tracescope.models import make_basis
+from tracescope.ui.step_layers import LayerSpan, layers_of
 from tracescope.ui.view_state import ViewState
 
 Result = TypeVar("Result")
@@ -39,35 +41,6 @@ TYPICAL: Final = 0.1
 """A step this close to the median duration, as a share of it, is a typical one."""
 FIRST_LAYERS: Final = 2.5
 """How many layers the first view of a step shows: few enough that its bars carry their names."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayerSpan:
-    """One layer of one step: ``[start, end)`` ns of the trace, its op floor and how much it took above it."""
-
-    layer: int
-    start: int
-    end: int
-    floor_ns: int
-    floor_known: bool
-    """Whether at least one of its events has a floor."""
-    unknown_ns: int = 0
-    """Exposed time of its events without a floor."""
-
-    @property
-    def duration_ns(self) -> int:
-        """From its first event to the next layer's first."""
-        return self.end - self.start
-
-    @property
-    def partly_known(self) -> bool:
-        """Whether events without a floor take so much of it that the floor says little about the layer."""
-        return not mostly_known(self.unknown_ns, self.duration_ns)
-
-    @property
-    def gap_ns(self) -> int:
-        """Time above the floor of what has one, signed."""
-        return self.duration_ns - self.floor_ns - self.unknown_ns
 
 
 def clipped(name: str) -> str:
@@ -99,6 +72,11 @@ class Document:
         self._memo: dict[tuple[str, Hashable], object] = {}
         self._views: dict[Hashable, object] = {}
         self._pictures: dict[Hashable, object] = {}
+
+    @cached_property
+    def ranks(self) -> int:
+        """Over how many ranks the model is split; bytes and times are one rank's, energy is all ranks'."""
+        return ranks_of(self.trace)
 
     def remembered(self, name: str, key: Hashable, make: Callable[[], Result]) -> Result:
         """The result of ``make()``, computed once for (``name``, ``key``). Old results go when there are many."""
@@ -335,32 +313,7 @@ class Document:
 
     def layer_spans(self, step: int) -> tuple[LayerSpan, ...]:
         """The layers of a step in time order; each reaches to the next layer's first event."""
-        return self.remembered("layers", step, lambda: self._layer_spans(step))
-
-    def _layer_spans(self, step: int) -> tuple[LayerSpan, ...]:
-        if step < 0:
-            return ()
-        taken = self.breakdown(step)
-        layer = self.trace.events.layer[taken.events].astype(np.int64)
-        inside = np.flatnonzero(layer >= 0)
-        if not len(inside):
-            return ()
-        first_of_run = inside[np.flatnonzero(np.diff(layer[inside], prepend=-1))]
-        present, first = np.unique(layer[first_of_run], return_index=True)
-        order = np.argsort(first, kind="stable")
-        present, begin = present[order], self.trace.events.start[taken.events[first_of_run[first[order]]]]
-        ends = self.trace.events.start[taken.events] + self.trace.events.duration[taken.events]
-        last = np.array([int(ends[layer == n].max()) for n in present])
-        stop = np.minimum(last, np.append(begin[1:], last[-1:]))
-        stop[:-1] = np.where(begin[1:] > begin[:-1], begin[1:], stop[:-1])
-        floor = np.bincount(layer[inside], weights=taken.floor_ns[inside], minlength=int(present.max()) + 1)
-        known = np.bincount(layer[inside], weights=taken.floor_known[inside], minlength=int(present.max()) + 1)
-        hidden = np.where(taken.floor_known[inside], 0, taken.exposed_ns[inside])
-        unknown = np.bincount(layer[inside], weights=hidden, minlength=int(present.max()) + 1)
-        return tuple(
-            LayerSpan(int(n), int(b), int(e), int(floor[n]), bool(known[n]), int(unknown[n]))
-            for n, b, e in zip(present, begin, stop, strict=True)
-        )
+        return self.remembered("layers", step, lambda: layers_of(self.trace, self.breakdown(step)) if step >= 0 else ())
 
     def layers_in_sight(self, visible: TimeRange) -> tuple[LayerSpan, ...]:
         """The layers that intersect ``visible``; none where so many steps are in sight that no head would be read."""

@@ -94,6 +94,8 @@ def run_line(document: Document, view: ViewState) -> str:
     else:
         events, tracks = len(document.trace.events), len(document.trace.tracks)
         words.append(f"{units.plural(events, 'event')} on {units.plural(tracks, 'track')}")
+    if document.ranks > 1:
+        words.append(units.one_of_ranks(document.ranks))
     devices = len(document.trace.meta.devices)
     if devices:
         words.append("one device" if devices == 1 else f"{devices} devices")
@@ -114,6 +116,8 @@ def caption_parts(document: Document, view: ViewState, left_out: tuple[str, ...]
         f"bandwidth {bandwidth_words(document)}" if document.has_floor else "bandwidth unknown",
         _peak_words(document),
     ]
+    if document.ranks > 1:
+        parts.append(f"bytes and times of {units.one_of_ranks(document.ranks)}, energy of all")
     if view.step >= 0:
         parts += _step_words(document, view.step)
     parts.append(_energy_words(document))

@@ -164,7 +164,8 @@ def setting(document: Document, step: int) -> str:
     """Such as ``batch 16 · context 4,096 · one token per request``."""
     steps = document.trace.steps
     batch, tokens = int(steps.batch[step]), int(steps.generated_tokens[step])
-    words = [f"batch {batch:,}" if batch >= 0 else "batch unknown"]
+    words = [units.one_of_ranks(document.ranks)] if document.ranks > 1 else []
+    words.append(f"batch {batch:,}" if batch >= 0 else "batch unknown")
     context = context_of(document, step)
     if context:
         words.append(context)

@@ -240,6 +240,7 @@ def paint_energy(
     width = max(1, round(split(rect).plot.width()))
     known = document.basis.energy is not None and document.has_floor
     joules = energy_columns(document, view, document.basis, width) if known else np.zeros((4, width))
+    joules *= document.ranks  # they generate the tokens together
     factor, unit = units.energy_unit(float(joules.sum()))
     plot, time = _begin(canvas, rect, document, view, "Energy", f"{unit} from left edge")
     if document.basis.energy is None or not document.has_floor:
@@ -273,7 +274,8 @@ def paint_energy(
     left = split(rect).right.left() + 8
     canvas.text(left, rect.top() + 18, units.energy(float(stacked[-1, -1])), Style(11, 600, theme.text))
     fit = document.basis.energy
-    said = ("known part only" if unknown.any() else "modelled", f"± {units.percent(fit.error)}", fit.word)
+    whose = f"of {document.ranks} ranks" if document.ranks > 1 else ""
+    said = ("known part only" if unknown.any() else "modelled", f"± {units.percent(fit.error)}", fit.word, whose)
     for line, words in enumerate(filter(None, said)):
         canvas.text(left, rect.top() + 32 + 13 * line, words, Style(10, 400, theme.text2))
     if view.playhead is not None and view.visible.contains(view.playhead):

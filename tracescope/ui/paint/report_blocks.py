@@ -3,14 +3,14 @@
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF
 
-from tracescope.analysis.work_energy import energy_of
+from tracescope.analysis.work_energy import energy_of_group
 from tracescope.core import units
 from tracescope.core.category import KIND_OF_CATEGORY
 from tracescope.core.timerange import TimeRange
 from tracescope.floor.energy import Energy, energy_facts, energy_words, worth_a_range
 from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document, LayerSpan
+from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, text_width
 from tracescope.ui.paint.bar_style import LETTERS, BarStyle, Marks, place
 from tracescope.ui.paint.bars import gap_labels, paint_bars
@@ -23,6 +23,7 @@ from tracescope.ui.paint.report_lanes import Block
 from tracescope.ui.paint.run_strip import nice_top, paint_steps, scale_top, step_bars
 from tracescope.ui.paint.step_bar import paint_unknown
 from tracescope.ui.step_facts import NO_GAP, step_facts
+from tracescope.ui.step_layers import LayerSpan
 from tracescope.ui.view_state import ViewState
 
 IN_ORDER: float = 112
@@ -174,10 +175,11 @@ def paint_energy_of_step(canvas: Canvas, block: Block, document: Document, view:
     theme = canvas.theme
     right = block.left + block.width
     series, step = document.series, view.step
-    found = energy_of(series, step, int(series.duration[step]), document.basis)
+    found = energy_of_group(series, step, int(series.duration[step]), document.basis, document.ranks)
     factor, unit = units.energy_unit(found[0].mid if found is not None else 1.0)
     canvas.text(block.left, block.top + 14, f"Energy per step, {unit}", Style(15, 700, theme.text))
     facts = ["modelled"] if found is None else [*energy_facts(found[0]), *filter(None, [found[0].word])]
+    facts += [f"of {document.ranks} ranks"] if document.ranks > 1 else []
     room = block.width - text_width(f"Energy per step, {unit}", 15, 700) - 12
     said = elided(" · ".join(facts), room, 13)
     canvas.text(right, block.top + 14, said, Style(13, 400, theme.text2), AT_RIGHT)

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from tracescope.analysis.same_op import SameOp, same_op_in_layers
-from tracescope.analysis.work_energy import energy_of, energy_of_event
+from tracescope.analysis.work_energy import energy_of_group
 from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
 from tracescope.core.units import MISSING, duration, flops, millis, percent, plural, rate, signed_duration, size
 from tracescope.core.units import peak as peak_rate
@@ -50,6 +50,8 @@ class Inspection:
     energy: Energy | None = None
     energy_parts: tuple[tuple[str, float], ...] = ()
     """Joules of the middle fit by kind letter, and ``static``."""
+    ranks: int = 1
+    """How many ranks the energy is of; all else is one rank's."""
     waits: tuple[Wait, ...] = ()
     twins: SameOp | None = None
     details: str = ""
@@ -84,7 +86,8 @@ def inspect_event(document: Document, event: int) -> Inspection:
     flags = EventFlag(int(events.flags[event])).labels()
     place += [flag.replace("_", " ") for flag in flags]
     plain = bool(document.plain_events[event])
-    joules = energy_of_event(trace, event, document.basis)
+    work = int(trace.events.work[event])
+    joules = energy_of_group(trace.work, work, took, document.basis, document.ranks)
     return Inspection(
         title if plain or title == kind else f"{title} · {kind}",
         " · ".join(place) or trace.tracks[int(trace.lanes.track[trace.lanes.of_event(event)])].name,
@@ -94,6 +97,7 @@ def inspect_event(document: Document, event: int) -> Inspection:
         tuple(_event_rows(document, event, took, floor)),
         energy=None if joules is None else joules[0],
         energy_parts=() if joules is None else _energy_parts(joules[1]),
+        ranks=document.ranks,
         waits=_waits(document, event),
         twins=same_op_in_layers(trace, taken, event) if taken is not None and row >= 0 and layer >= 0 else None,
         details=_details(document, event),
@@ -301,7 +305,7 @@ def inspect_step(document: Document, step: int) -> Inspection:
     if host > 0:
         rows.append(("host wait", "before the step, not in it", duration(host)))
     subtitle = document.trace.names[int(steps.label[step])]
-    joules = energy_of(series, step, taken.duration_ns, basis)
+    joules = energy_of_group(series, step, taken.duration_ns, basis, document.ranks)
     return Inspection(
         document.step_title(step),
         subtitle,
@@ -313,5 +317,6 @@ def inspect_step(document: Document, step: int) -> Inspection:
         partly_known=taken.partly_known,
         energy=None if joules is None else joules[0],
         energy_parts=() if joules is None else _energy_parts(joules[1]),
+        ranks=document.ranks,
         facts=step_facts(document, step),
     )

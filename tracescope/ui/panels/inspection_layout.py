@@ -185,7 +185,8 @@ def _energy(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     t, joules = canvas.theme, shown.energy
     if joules is None:
         return []
-    _section(canvas, area, "Energy", ", ".join(energy_facts(joules)))
+    whose = [f"{shown.ranks} ranks"] if shown.ranks > 1 else []
+    _section(canvas, area, "Energy", ", ".join([*whose, *energy_facts(joules)]))
     scale = area.width() / max(joules.high, 1e-30)
     top = area.top() + 31
     mid = QRectF(area.left(), top, joules.mid * scale, 11)
