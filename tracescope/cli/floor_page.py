@@ -134,10 +134,8 @@ def _floors(floor: StepFloor) -> Iterator[tuple[str, str]]:
 
 def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
     if floor.floor_weight_s:
-        yield (
-            "steps",
-            f"1 ÷ {units.seconds(floor.floor_weight_s)} = {floor.steps_per_s_max:,.4g} steps/s at most (weights alone)",
-        )
+        rate = units.significant(floor.steps_per_s_max)
+        yield "steps", f"1 ÷ {units.seconds(floor.floor_weight_s)} = {rate} steps/s at most (weights alone)"
     tokens = floor.generated_tokens_per_s_max
     if tokens is not None:
         yield (
@@ -168,8 +166,8 @@ def _capacity(floor: StepFloor) -> Iterator[tuple[str, str]]:
         yield "", "not known: no machine is given"
         return
     layers = "" if memory.block_layers == floor.model.layers else f" in {memory.block_layers} layer"
-    share = f"{workload.utilization:g} × {units.size(memory.capacity_bytes)} = {units.size(memory.usable_bytes)}"
-    yield "usable", share
+    share = units.significant(workload.utilization, 6)
+    yield "usable", f"{share} × {units.size(memory.capacity_bytes)} = {units.size(memory.usable_bytes)}"
     yield (
         "needed",
         (
@@ -195,11 +193,11 @@ def _verdict(floor: StepFloor, deadline: Deadline | None) -> Iterator[tuple[str,
     for sentence in floor.moves:
         yield "", sentence
     if cross.ridge_batch is not None:
-        bits = weight_dtype(floor.model.weights).effective_bits()
+        a_weight = units.significant(weight_dtype(floor.model.weights).effective_bits() / 8)
         yield (
             "",
             (
-                f"ridge of a linear layer: {units.flop_rate(floor.basis.peak_flops_per_s)} × {bits / 8:.4g} B ÷ "
+                f"ridge of a linear layer: {units.flop_rate(floor.basis.peak_flops_per_s)} × {a_weight} B ÷ "
                 f"(2 × {units.rate(floor.basis.bandwidth_bytes_per_s)}) = batch {cross.ridge_batch:.1f}"
             ),
         )

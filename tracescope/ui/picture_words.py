@@ -149,9 +149,12 @@ def _energy_words(document: Document) -> str:
     energy = document.basis.energy
     if energy is None:
         return "energy: no model for this machine"
-    (b0, b1, b2), (f0, f1, f2), (w0, w1, w2) = energy.memory_pj_per_bit, energy.flop_pj, energy.static_w
-    mid = f"energy {b1:g} pJ/bit, {f1:g} pJ/FLOP, {w1:g} W static, {energy.level} level"
-    fits = f"{b0:g}/{b1:g}/{b2:g}, {f0:g}/{f1:g}/{f2:g}, {w0:g}/{w1:g}/{w2:g}"
+    bits, flops, watts = (
+        [units.significant(fit, 6) for fit in fits]
+        for fits in (energy.memory_pj_per_bit, energy.flop_pj, energy.static_w)
+    )
+    mid = f"energy {bits[1]} pJ/bit, {flops[1]} pJ/FLOP, {watts[1]} W static, {energy.level} level"
+    fits = ", ".join("/".join(three) for three in (bits, flops, watts))
     return f"{mid} (three alternative {energy.level} fits {fits}: {energy.source.partition(';')[0]})"
 
 
