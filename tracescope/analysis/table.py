@@ -15,7 +15,8 @@ class Column:
 
     ``values`` is a numpy array or a list of cells, one a row. ``known`` marks the rows whose value is known (bool, one
     a row; None: all of them). An unknown cell is null in JSON and ``none`` on screen, never 0. A column without a
-    title is not shown on screen.
+    title is not shown on screen. ``exact`` numbers are shown to the last digit, whatever their unit: an instant is no
+    amount. ``prose`` may go on over several lines; any other text is shortened where there is no room.
     """
 
     key: str
@@ -23,6 +24,8 @@ class Column:
     title: str = ""
     unit: str = ""
     known: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+    exact: bool = False
+    prose: bool = False
 
     def __len__(self) -> int:
         return len(self.values)

@@ -200,7 +200,7 @@ def layers_table(floor: StepFloor) -> Table:
             Column("weight_read_bytes", [op.weight_read for op in ops], "weights", "B"),
             Column("kv_read_bytes", [op.kv_read for op in ops], "KV read", "B"),
             Column("kv_append_bytes", [op.kv_append for op in ops], "KV append", "B"),
-            Column("flops", [op.flops for op in ops], "FLOP"),
+            Column("flops", [op.flops for op in ops], "FLOPs", "FLOP"),
             Column("floor_s", seconds, "floor", "s", known),
         )
     )

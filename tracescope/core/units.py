@@ -41,9 +41,9 @@ def flop_rate(flops_per_s: float | None) -> str:
     return MISSING if flops_per_s is None else _scaled(flops_per_s, "FLOP/s")
 
 
-def significant(value: float, digits: int = 4) -> str:
+def significant(value: float | None, digits: int = 4) -> str:
     """A number to so many significant digits, written out: ``11,124`` and ``0.0000184``, never ``1.11e+04``."""
-    if not math.isfinite(value):
+    if value is None or not math.isfinite(value):
         return MISSING
     if not value:
         return "0"
