@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula, or steps over to find one."""
 
 Cell = int | float | str | bool | None | list[str] | dict[str, float | str | None]
 
@@ -70,6 +73,11 @@ class Table:
     def document(self) -> dict[str, Any]:
         """The JSON document of this table: ``rows`` and the summary beside it."""
         return {"rows": list(self.rows()), **self.summary}
+
+
+def inert(text: str) -> str:
+    """``text`` as a cell that no spreadsheet runs: whoever opens a table need not trust who named the kernels."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def known_column(key: str, values: np.ndarray[Any, Any], title: str = "", unit: str = "") -> Column:
