@@ -10,6 +10,7 @@ from tracescope.cli.output import emit_json
 from tracescope.cli.trace_file import file_command
 from tracescope.core import units
 from tracescope.core.errors import printable
+from tracescope.core.report_words import in_words
 
 if TYPE_CHECKING:
     from tracescope.load import Opened
@@ -84,7 +85,7 @@ def _report_lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"import      {report['seen']:,} elements seen, {report['imported']:,} imported, {dropped:,} left out"
     for title, counts in (("left out", report["dropped"]), ("flagged", report["flagged"])):
         for reason, count in sorted(counts.items()):
-            yield f"{title:<12}{reason} {count:,}"
+            yield f"{title:<12}{reason} {count:,}: {in_words(reason)}"
     if report["truncated_at_byte"] is not None:
         yield f"truncated   at byte {report['truncated_at_byte']:,}"
     for inferred in report["inferred"]:
