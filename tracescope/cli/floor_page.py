@@ -13,8 +13,10 @@ from tracescope.floor.step_floor import StepFloor
 _WIDTH = 17
 
 
-def floor_lines(floor: StepFloor, deadline: Deadline | None = None, *, activations: bool = False) -> Iterator[str]:
-    """The lines of the page, in order; unfused activations only where asked for."""
+def floor_lines(
+    floor: StepFloor, deadline: Deadline | None = None, *, activations: bool = False, assumed: str | None = None
+) -> Iterator[str]:
+    """The lines of the page, in order; unfused activations only where asked for. ``assumed``: what nobody gave."""
     yield from _head(floor)
     yield from _section("Bytes of one step", _bytes(floor))
     yield from _section("Floors, from loosest to tightest", _floors(floor))
@@ -25,7 +27,8 @@ def floor_lines(floor: StepFloor, deadline: Deadline | None = None, *, activatio
     yield from _section("What binds", _verdict(floor, deadline))
     yield from _section("For comparison", _comparison(floor))
     expectation = (floor.expectation,) if floor.expectation else ()
-    notes = [("", note) for note in (*floor.notes, *expectation, *floor.model.assumptions)]
+    said = (assumed,) if assumed else ()
+    notes = [("", note) for note in (*said, *floor.notes, *expectation, *floor.model.assumptions)]
     if notes:
         yield from _section("Notes and assumptions", iter(notes))
 

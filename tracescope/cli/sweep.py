@@ -9,6 +9,7 @@ import numpy as np
 
 from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
 from tracescope.cli.csv_file import write_csv
+from tracescope.cli.defaults import assumed_line
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor import floor_document
 from tracescope.cli.numbers import WholeRange
@@ -189,6 +190,9 @@ def _print(swept: Sweep, queue: Queue | None) -> None:
     machine = basis.hardware.title if basis.hardware else "no machine"
     rate = units.rate(basis.bandwidth_bytes_per_s) if basis.bandwidth_bytes_per_s else "bandwidth not known"
     click.echo(printable(f"{swept.model.title or swept.model.name} on {machine} · {rate} ({basis.bandwidth_source})"))
+    assumed = assumed_line()
+    if assumed is not None:
+        click.echo(assumed)
     click.echo()
     emit_table(sweep_table(swept, queue), _SHOWN)
     click.echo()

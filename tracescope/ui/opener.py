@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 import tracescope
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
-from tracescope.models import make_basis
+from tracescope.models import contradiction, make_basis
 from tracescope.ui.document import Document
 from tracescope.ui.import_job import ImportJob
 from tracescope.ui.jobs import Cancelled, Jobs
@@ -311,6 +311,9 @@ class Opener(QObject):
         self.origin_changed.emit()
         self._remember()
         said = arrival_notes(document.trace, foreign=self.origin.foreign)
+        mismatch = contradiction(document.basis.hardware, document.trace.meta.devices)
+        if mismatch is not None:
+            said.append(f"{mismatch[0].upper()}{mismatch[1:]}.")
         if self._to_say:
             said = [self._to_say, *said]
         self._to_say, self._kept = "", None
