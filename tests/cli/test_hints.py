@@ -19,8 +19,8 @@ def recording(folder: Path, device: str = "NVIDIA H100 80GB HBM3") -> Path:
     path = folder / "trace.json"
     events: list[dict[str, Any]] = []
     for step in range(2):
-        mark = {"ph": "X", "cat": "user_annotation", "name": f"decode_step_{step}", "pid": 1, "tid": 1}
-        events.append({**mark, "ts": 100 * step, "dur": 60})
+        mark = {"ph": "X", "cat": "gpu_user_annotation", "name": "execute_context_0(0)_generation_2(2)"}
+        events.append({**mark, "pid": 0, "tid": 7, "ts": 100 * step, "dur": 60})
         kernel = {"ph": "X", "cat": "kernel", "name": "gemm_kernel", "pid": 0, "tid": 7, "args": {"device": 0}}
         events.append({**kernel, "ts": 100 * step + 10, "dur": 30})
     properties = [{"id": 0, "name": device, "totalGlobalMem": 80 << 30}]
