@@ -1,6 +1,7 @@
 """What a newcomer is told beside the numbers: which option gives bytes, what was assumed, what does not agree."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,19 @@ def test_a_bandwidth_without_a_time_is_refused_on_the_command_line(capsys: pytes
     code, _, err = said(capsys, "floor", "--model", "llama-3-8b", "--bandwidth", "3000GB")
     assert code == 2
     assert "Write 3000GB/s " in err
+
+
+def test_info_names_the_checksum_of_the_source_and_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, native = recording(tmp_path), tmp_path / "out.tscope.h5"
+    assert run(["import", str(source), "-o", str(native)]) == 0
+    of_source, of_file = (sha256(path.read_bytes()).hexdigest() for path in (source, native))
+    _, out, _ = said(capsys, "info", str(native))
+    assert f"sha256      {of_source} of the source\n" in out
+    assert f"sha256      {of_file} of out.tscope.h5\n" in out
+    _, out, _ = said(capsys, "info", str(native), "--json")
+    assert json.loads(out)["file"] == {"name": "out.tscope.h5", "sha256": of_file}
+    _, out, _ = said(capsys, "info", str(source))
+    assert f"sha256      {of_source}\n" in out
+    assert of_file not in out
