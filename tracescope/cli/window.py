@@ -19,7 +19,7 @@ def window(files: tuple[Path, ...], fresh: bool, ranks: bool) -> int:
     from tracescope.ui.startup import check_display, run_app
 
     try:
-        check_display()
+        check_display(files[0] if files else None)
     except TraceError:
         # The window says itself what is wrong with a file; where there is none, a wrong name is what to hear first.
         missing = next((file for file in files if not file.exists()), None)
