@@ -101,6 +101,16 @@ def test_what_has_no_room_is_named() -> None:
     assert GIVES_WAY.index("track") < GIVES_WAY.index("category")
 
 
+def test_what_is_unknown_in_every_row_goes_before_a_name_is_shortened() -> None:
+    table = Table(
+        (Column("name", ["x" * 30], "name"), Column("floor", [None], "floor of an op"), Column("n", [7], "took"))
+    )
+    assert "floor" in lines(table, 60)[0]
+    shown = lines(table, 40)
+    assert "x" * 30 in shown[1]
+    assert shown[2] == "(no room here for: floor of an op;"
+
+
 def test_headings_go_on_for_lines_before_names_are_shortened_and_lose_no_word() -> None:
     table = Table((
         Column("name", ["a-name-of-twenty-two-x"], "name"),

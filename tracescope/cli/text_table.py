@@ -60,6 +60,11 @@ class _Shown:
         natural = max(len(heading), inside)
         return cls(column.title, heading, texts, left, column.prose, natural, natural, least)
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether no cell of it is known."""
+        return bool(self.cells) and all(text == units.MISSING for text in self.cells)
+
     def head(self) -> list[str]:
         """The heading, on several lines where the column is narrower."""
         return textwrap.wrap(self.heading, self.width, break_on_hyphens=False)
@@ -150,6 +155,9 @@ def cell_text(cell: Cell) -> str:
 def _fit(columns: list[_Shown], width: int) -> list[str]:
     """Make ``columns`` fit into ``width``, as many as can; the titles of those that were taken out."""
     left_out: list[str] = []
+    if _over(columns, width) > 0:  # before a name loses a letter, what says nothing goes
+        left_out = [c.title for c in columns if c.says_nothing]
+        columns[:] = [c for c in columns if not c.says_nothing]
     while _too_wide(columns, width):
         if len(columns) == 1:
             columns[0].width = max(4, width)
@@ -160,11 +168,16 @@ def _fit(columns: list[_Shown], width: int) -> list[str]:
     return left_out
 
 
+def _over(columns: list[_Shown], width: int) -> int:
+    """By how much ``columns`` are wider than ``width`` as they are."""
+    return sum(c.width for c in columns) + len(_GAP) * (len(columns) - 1) - width
+
+
 def _too_wide(columns: list[_Shown], width: int) -> bool:
     """Narrow ``columns``: headings first, then the widest texts; whether they are wider than ``width`` even so."""
     for column in columns:
         column.width = column.natural
-    over = sum(c.width for c in columns) + len(_GAP) * (len(columns) - 1) - width
+    over = _over(columns, width)
     for column in columns:
         if over > 0:
             inside = max(map(width_of, column.cells), default=0)
