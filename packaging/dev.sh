@@ -1,23 +1,28 @@
 #!/bin/sh
 # Everything from a bare machine in one command:
-#   sh packaging/dev.sh run [FILE...]   open a sample trace (without a display: render it to a picture)
+#   sh packaging/dev.sh run [FILE...]   open a sample trace or FILE (where no display answers: draw it to a picture)
 #   sh packaging/dev.sh test            lint, types, import direction and every test
 #   sh packaging/dev.sh bench           the benchmarks
-# Needs Python 3.11 or newer. Makes .venv beside pyproject.toml; installs missing system packages when run as root,
-# otherwise prints the one line that does.
+# Needs Python 3.11 or newer (PYTHON=... names one). Makes .venv beside pyproject.toml. What the system lacks is named
+# as one line to paste; as root on a system with apt-get it is installed.
 set -eu
 
-cd "$(dirname "$0")/.."
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 task=${1:-run}
 [ $# -gt 0 ] && shift
 
+case $task in
+run | test | bench) ;;
+*)
+    echo "usage: sh packaging/dev.sh run [FILE...] | test | bench" >&2
+    exit 2
+    ;;
+esac
+
 say() { printf '%s\n' "$*" >&2; }
 
-offscreen_packages="libgl1 libegl1 libxkbcommon0 libdbus-1-3 libfontconfig1 libglib2.0-0"
-x11_packages="libxcb-cursor0 libxcb-icccm4 libxcb-keysyms1 libxcb-shape0 libxkbcommon-x11-0"
-
 find_python() {
-    for candidate in python3 python3.13 python3.12 python3.11 python3.14; do
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14}; do
         if command -v "$candidate" >/dev/null 2>&1 &&
             "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             command -v "$candidate"
@@ -26,73 +31,161 @@ find_python() {
     done
 }
 
-# Prints the packages that are missing among those named "library-file:package".
-missing_libraries() {
-    for pair in "$@"; do
-        "$python" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "${pair%%:*}" 2>/dev/null || printf '%s ' "${pair#*:}"
+# The package manager of this system, which is also the heading of its column in system_packages.txt; empty: unknown.
+find_manager() {
+    [ "$(uname -s)" = Linux ] || return 0
+    for candidate in apt-get dnf pacman apk; do
+        if command -v "$candidate" >/dev/null 2>&1; then
+            printf '%s' "$candidate"
+            return
+        fi
     done
 }
 
-install_packages() {
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        say "Installing system packages: $*"
-        apt-get update -qq >&2
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+# Prints those of the libraries named that the loader does not find; without Python, that lie nowhere it looks.
+missing_libraries() {
+    if [ -n "$python" ]; then
+        "$python" -c '
+import ctypes, sys
+for name in sys.argv[1:]:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        print(name)' "$@"
+        return
+    fi
+    known=$(ls /lib /usr/lib /lib64 /usr/lib64 /usr/local/lib /lib/*-linux-* /usr/lib/*-linux-* 2>/dev/null || true)
+    for name in "$@"; do
+        case $known in *"$name"*) ;; *) printf '%s\n' "$name" ;; esac
+    done
+}
+
+# Prints what is missing for the task, as names of the first column of system_packages.txt.
+missing_things() {
+    [ -n "$python" ] || printf 'python3\nvenv\n'
+    if [ -n "$python" ] && [ ! -x "$root/.venv/bin/python" ]; then
+        "$python" -c 'import ensurepip, venv' 2>/dev/null || echo venv
+    fi
+    [ "$(uname -s)" = Linux ] || return 0
+    uses=" draw "
+    if [ -n "${DISPLAY:-}" ] || [ "$task" = test ]; then uses="$uses x11 "; fi
+    if [ -n "${WAYLAND_DISPLAY:-}" ]; then uses="$uses wayland "; fi
+    # shellcheck disable=SC2046  # names without spaces
+    missing_libraries $(awk -v uses="$uses" '!/^#/ && index(uses, " " $2 " ") { print $1 }' "$packages")
+    if [ "$task" = test ] && ! command -v Xvfb >/dev/null 2>&1; then echo Xvfb; fi
+}
+
+# Prints the line that installs the packages named, with rights where they are needed.
+install_line() {
+    case $manager in
+    apt-get) line="apt-get update && apt-get install -y $*" ;;
+    dnf) line="dnf install -y $*" ;;
+    pacman) line="pacman -S --needed $*" ;;
+    apk) line="apk add $*" ;;
+    esac
+    if [ "$(id -u)" = 0 ]; then
+        printf '%s' "$line"
+    elif command -v sudo >/dev/null 2>&1; then
+        case $line in *'&&'*) printf "sudo sh -c '%s'" "$line" ;; *) printf 'sudo %s' "$line" ;; esac
     else
-        say "These packages are missing. Install them and run this again:"
-        say "  sudo apt-get install -y $*"
+        printf "su - -c '%s'" "$line"
+    fi
+}
+
+# Installs what is missing, or says what it is in one line and ends.
+provide() {
+    if [ -z "$manager" ]; then
+        say "These are missing. Install them with your system's package manager and run this again:"
+        say "  $*"
+        exit 1
+    fi
+    names=$(for thing in "$@"; do
+        awk -v thing="$thing" -v manager="$manager" '
+            BEGIN { column["apt-get"] = 3; column["dnf"] = 4; column["pacman"] = 5; column["apk"] = 6 }
+            $1 == thing { print $column[manager] }' "$packages"
+    done | sort -u | tr '\n' ' ')
+    names=${names% }
+    # shellcheck disable=SC2086  # a list of package names
+    line=$(install_line $names)
+    if [ "$(id -u)" = 0 ] && [ "$manager" = apt-get ]; then
+        say "Installing system packages: $names"
+        apt-get update -qq >&2 || true
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $names >/dev/null && return
+        say "That failed. This is the line to try by hand:"
+    else
+        say "System packages are missing. Paste this line, then run this again:"
+    fi
+    say "  $line"
+    exit 1
+}
+
+# Ends where the system's Python is there and too old: no package of that name brings a newer one.
+refuse_old_python() {
+    if [ -n "${PYTHON:-}" ] || command -v python3 >/dev/null 2>&1; then
+        say "tracescope needs Python 3.11 or newer; here is $("${PYTHON:-python3}" --version 2>&1 || true)."
+        say "Install a newer one and name it: PYTHON=python3.12 sh packaging/dev.sh $task"
         exit 1
     fi
 }
 
-python=$(find_python)
-if [ -z "$python" ]; then
-    install_packages python3 python3-venv
-    python=$(find_python)
-    [ -n "$python" ] || { say "tracescope needs Python 3.11 or newer; this system offers an older one."; exit 1; }
-fi
-if [ ! -x .venv/bin/python ]; then
-    "$python" -c 'import ensurepip, venv' 2>/dev/null || install_packages python3-venv
-fi
+# Draws every trace named to a picture in the folder where the user stands.
+draw() {
+    for file in "$@"; do
+        case $file in -*) continue ;; esac
+        picture=$(basename -- "$file" | sed -e 's/\.gz$//' -e 's/\.tscope\.h5$//' -e 's/\.json$//' -e 's/\.pt\.trace$//').png
+        "$root/.venv/bin/tracescope" render "$file" -o "$picture" || [ $? -eq 3 ]
+        say "So the trace was drawn to a picture: $picture"
+    done
+}
 
-wanted=$(missing_libraries libGL.so.1:libgl1 libEGL.so.1:libegl1 libxkbcommon.so.0:libxkbcommon0 \
-    libdbus-1.so.3:libdbus-1-3 libfontconfig.so.1:libfontconfig1 libglib-2.0.so.0:libglib2.0-0)
-if [ -n "${DISPLAY:-}" ] || [ "$task" = test ]; then
-    wanted="$wanted$(missing_libraries libxcb-cursor.so.0:libxcb-cursor0 libxcb-icccm.so.4:libxcb-icccm4 \
-        libxcb-keysyms.so.1:libxcb-keysyms1 libxcb-shape.so.0:libxcb-shape0 libxkbcommon-x11.so.0:libxkbcommon-x11-0)"
+packages=$root/tracescope/presets/system_packages.txt
+manager=$(find_manager)
+python=$(find_python)
+[ -n "$python" ] || refuse_old_python
+wanted=$(missing_things)
+if [ -n "$wanted" ]; then
+    # shellcheck disable=SC2086  # a list of names
+    provide $wanted
+    python=$(find_python)
+    [ -n "$python" ] || refuse_old_python
 fi
-if [ "$task" = test ] && ! command -v Xvfb >/dev/null 2>&1; then
-    wanted="$wanted xvfb"
-fi
-# shellcheck disable=SC2086  # a list of package names
-[ -z "$wanted" ] || install_packages $wanted
 
 extra=""
 [ "$task" = run ] || extra="[dev]"
-stamp=".venv/.installed$(printf '%s' "$extra" | tr -d '[]')"
-current=$(cat pyproject.toml packaging/constraints.txt | cksum)
-if [ ! -x .venv/bin/python ]; then
+stamp="$root/.venv/.installed$(printf '%s' "$extra" | tr -d '[]')"
+current=$(cat "$root/pyproject.toml" "$root/packaging/constraints.txt" | cksum)
+if [ ! -x "$root/.venv/bin/python" ]; then
     say "Making .venv with $("$python" --version)"
-    "$python" -m venv .venv
+    "$python" -m venv "$root/.venv"
 fi
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$current" ]; then
     say "Installing tracescope and what it needs"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -c packaging/constraints.txt -e ".$extra"
+    "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+        -c "$root/packaging/constraints.txt" -e "$root$extra"
     printf '%s\n' "$current" >"$stamp"
 fi
 
 case $task in
 run)
-    sample=sample_traces/llama-3-8b_h100_b16_c4096.tscope.h5
-    [ $# -gt 0 ] || set -- "$sample"
-    if [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] || [ "$(uname -s)" = Darwin ]; then
-        exec .venv/bin/tracescope "$@"
+    [ $# -gt 0 ] || set -- "$root/sample_traces/llama-3-8b_h100_b16_c4096.tscope.h5"
+    # What the window itself would refuse: no display, one that does not answer, a library of it that is missing.
+    if no_window=$("$root/.venv/bin/python" -c '
+import sys
+from tracescope.core.errors import TraceError
+from tracescope.ui.startup import check_display
+try:
+    check_display()
+except TraceError as refused:
+    print(refused.what)
+    sys.exit(1)'); then
+        exec "$root/.venv/bin/tracescope" "$@"
     fi
-    picture=$(basename "$1" .tscope.h5).png
-    .venv/bin/tracescope render "$1" -o "$picture"
-    say "There is no display here, so the trace was drawn to a picture: $picture"
+    say "${no_window:-The window cannot start.}"
+    draw "$@"
     ;;
 test)
+    cd "$root"
     .venv/bin/ruff check .
     .venv/bin/ruff format --check .
     .venv/bin/lint-imports
@@ -100,10 +193,7 @@ test)
     .venv/bin/pytest -n 2 "$@"
     ;;
 bench)
+    cd "$root"
     .venv/bin/python -m tests.bench "$@"
-    ;;
-*)
-    say "usage: sh packaging/dev.sh run [FILE...] | test | bench"
-    exit 2
     ;;
 esac

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ["COLUMNS"] = "200"  # tables for people fit the terminal, and workers of a parallel run claim a narrow one
 
 # A busy machine is not a failure, and the same commit passes or fails the same way everywhere; to search further,
 # run with --hypothesis-profile=default.

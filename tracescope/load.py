@@ -13,7 +13,7 @@ from tracescope.core.trace import Trace, TraceMeta
 from tracescope.floor.dtypes import weight_dtype
 from tracescope.io import native, reader_for, save
 from tracescope.lod.pyramid import Pyramid, build_pyramid
-from tracescope.models import hardware_for_device, make_basis
+from tracescope.models import contradiction, hardware_for_device, make_basis
 from tracescope.recognise.kernel_rules import Rule
 from tracescope.recognise.ranks import MAX_RANKS, merge_ranks
 from tracescope.recognise.recognise import recognise
@@ -166,7 +166,16 @@ def save_trace(path: Path, trace: Trace) -> None:
 
 
 def basis_of(meta: TraceMeta, options: ImportOptions = _NO_OPTIONS) -> Basis:
-    """What prices a trace: the options where they say something, else what the trace was made with."""
+    """What prices a trace: the options where they say something, else what the trace was made with.
+
+    A machine that is not the one that was recorded is among its notes.
+    """
+    basis = _basis_of(meta, options)
+    differs = contradiction(basis.hardware, meta.devices)
+    return basis if differs is None else replace(basis, notes=(*basis.notes, differs))
+
+
+def _basis_of(meta: TraceMeta, options: ImportOptions) -> Basis:
     if options.hardware is not None:
         return make_basis(options.hardware, options.bandwidth, meta.compute_dtype)
     if options.bandwidth is not None:

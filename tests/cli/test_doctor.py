@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tracescope.cli import doctor
+from tracescope.cli import doctor, system_packages
 from tracescope.cli.app import run
 
 FINE = doctor.Findings("3.11.7", "6.11.3", "", "none", (), ())
@@ -20,7 +20,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A Debian machine on which nothing is missing, to take things away from."""
     monkeypatch.setattr(doctor, "missing_libraries", lambda names: [])
     monkeypatch.setattr(doctor, "try_qt", lambda: ("6.11.3", ""))
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(system_packages.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(doctor, "_has_fonts", lambda: True)
     monkeypatch.setattr(doctor, "_installed", lambda name: "6.11.3" if name == "PySide6-Essentials" else "1.0")
     monkeypatch.setattr(doctor.os, "geteuid", lambda: 1000)
@@ -52,7 +52,7 @@ def test_a_library_is_missing(machine: pytest.MonkeyPatch, capsys: pytest.Captur
     code, found = answer(capsys)
     assert code == 1
     assert [lack["what"] for lack in found["missing"]] == lost
-    assert found["paste"] == "sudo apt-get install -y libegl1 libglib2.0-0"
+    assert found["paste"] == "sudo sh -c 'apt-get update && apt-get install -y libegl1 libglib2.0-0'"
     assert run(["doctor"]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == found["paste"]
 
@@ -65,9 +65,9 @@ def test_what_only_a_window_needs(
     machine.setattr(doctor, "missing_libraries", lambda names: [n for n in names if n == "libxcb-cursor.so.0"])
     got, found = answer(capsys)
     assert got == code
-    assert [lack["apt"] for lack in found[where]] == ["libxcb-cursor0"]
+    assert [lack["package"] for lack in found[where]] == ["libxcb-cursor0"]
     paste = found["paste"] if where == "missing" else found["paste_optional"]
-    assert paste == "sudo apt-get install -y libxcb-cursor0"
+    assert paste == "sudo sh -c 'apt-get update && apt-get install -y libxcb-cursor0'"
 
 
 def test_a_python_package_is_missing(machine: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,12 +93,50 @@ def test_versions_of_qt_that_fail(machine: pytest.MonkeyPatch, qt: str, python: 
     assert doctor._is_broken_qt(qt) is broken
 
 
-def test_on_another_system_libraries_are_named_without_a_line(machine: pytest.MonkeyPatch) -> None:
-    machine.setattr(doctor.shutil, "which", lambda name: None)
-    machine.setattr(doctor, "missing_libraries", lambda names: ["libGL.so.1"] if "libGL.so.1" in names else [])
+@pytest.mark.parametrize(
+    ("there", "root", "line"),
+    [
+        (["apt-get"], True, "apt-get update && apt-get install -y libgl1 libxcb-cursor0"),
+        (["apt-get", "sudo"], False, "sudo sh -c 'apt-get update && apt-get install -y libgl1 libxcb-cursor0'"),
+        (["apt-get"], False, "su - -c 'apt-get update && apt-get install -y libgl1 libxcb-cursor0'"),
+        (["dnf", "sudo"], False, "sudo dnf install -y mesa-libGL xcb-util-cursor"),
+        (["pacman", "sudo"], False, "sudo pacman -S --needed libglvnd xcb-util-cursor"),
+        (["apk"], True, "apk add mesa-gl xcb-util-cursor"),
+        (["apk"], False, "su - -c 'apk add mesa-gl xcb-util-cursor'"),
+    ],
+)
+def test_one_line_for_everything_with_the_manager_that_is_there(
+    machine: pytest.MonkeyPatch, there: list[str], line: str, *, root: bool
+) -> None:
+    machine.setattr(system_packages.shutil, "which", lambda name: name if name in there else None)
+    machine.setattr(system_packages.os, "geteuid", lambda: 0 if root else 1000)
+    machine.setenv("DISPLAY", ":0")
+    lost = {"libGL.so.1", "libxcb-cursor.so.0"}
+    machine.setattr(doctor, "missing_libraries", lambda names: [name for name in names if name in lost])
     found = doctor.examine()
-    assert [lack.what for lack in found.missing] == ["libGL.so.1"]
+    assert found.paste == line
+    assert doctor.page(found)[-1] == line
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_on_another_system_what_is_missing_is_a_plain_list(machine: pytest.MonkeyPatch, platform: str) -> None:
+    machine.setattr(system_packages.shutil, "which", lambda name: None if platform == "linux" else f"/usr/bin/{name}")
+    machine.setattr(doctor.sys, "platform", platform)
+    machine.setattr(doctor, "missing_libraries", lambda names: [n for n in names if n in ("libGL.so.1", "libEGL.so.1")])
+    found = doctor.examine()
     assert found.paste is None
+    if platform == "darwin":  # Qt brings there what it needs
+        assert found.missing == ()
+    else:
+        assert doctor.page(found)[-1] == "Install with your system's package manager: libGL.so.1 libEGL.so.1"
+
+
+def test_every_thing_has_a_package_with_every_manager() -> None:
+    assert {row["use"] for row in system_packages._table()} == {
+        "python", "draw", "x11", "wayland", "fonts", "test",
+    }  # fmt: skip
+    for row in system_packages._table():
+        assert all(row[name] for name in system_packages.MANAGERS)
 
 
 def test_qt_that_does_not_start_without_a_known_reason(machine: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def test_pages_and_json_say_what_the_range_stands_on(machine: str, capsys: pytes
 
 def test_no_column_of_a_sweep_calls_the_energy_the_least(capsys: pytest.CaptureFixture[str]) -> None:
     text = page(capsys, "sweep", "--model", "llama-3-8b", "--hardware", "h100-sxm", "--batch", "1")
-    assert "energy a token J" in text
+    assert "energy a token" in text
     assert "at least" not in text
     assert "cut to that" not in text
     hot = page(capsys, "sweep", "--model", "llama-3-8b", "--hardware", "b200-sxm", "--batch", "1")

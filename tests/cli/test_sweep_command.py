@@ -80,7 +80,7 @@ def test_csv_has_a_row_a_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run(["sweep", *options, "-o", str(out)]) == 0
     page = capsys.readouterr().out
     assert "4 cells" in page
-    assert "15,009,849,344" in page
+    assert "15.01 GB" in page
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4

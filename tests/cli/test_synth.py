@@ -44,7 +44,7 @@ def test_one_seed_gives_one_file(tmp_path: Path, profile: str) -> None:
 
 def test_what_does_not_fit_is_made_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.tscope.h5"
-    assert synth(path, "--batch", "64", "--context", "65536") == 0
+    assert synth(path, "--batch", "64", "--context", "65536") == 3
     assert "does not fit:" in capsys.readouterr().err
     assert path.exists()
 
@@ -53,7 +53,7 @@ def test_what_outgrows_the_memory_is_said_too(tmp_path: Path, capsys: pytest.Cap
     # 72 GB less 22.25 GB of weights hold 303,600 tokens of 163,840 B: 18 requests of 16,670, not of 17,269.
     assert synth(tmp_path / "a", "--batch", "18", "--context", "16670", "--steps", "2") == 0
     quiet = capsys.readouterr().err
-    assert synth(tmp_path / "b", "--batch", "18", "--context", "16670", "--steps", "600") == 0
+    assert synth(tmp_path / "b", "--batch", "18", "--context", "16670", "--steps", "600") == 3
     assert "does not fit at the last step" in capsys.readouterr().err
     assert quiet == ""
 

@@ -1,5 +1,6 @@
 """``tracescope [FILE…]`` opens the window; a first word that is a command is that command."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import click
 import pytest
 
 from tracescope.cli.app import COMMANDS, routed, run, tracescope
+from tracescope.ui.startup import answers, wayland_answers
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
@@ -69,3 +71,36 @@ def test_a_missing_file_comes_before_a_missing_display(
     for files, said in (([there, tmp_path / "nofile.json"], "nofile.json"), ([there], "no display")):
         assert run([str(file) for file in files]) == 2
         assert said in capsys.readouterr().err.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "display"), [("DISPLAY", ":6543"), ("DISPLAY", "localhost:543.0"), ("WAYLAND_DISPLAY", "wayland-nobody")]
+)
+def test_a_dead_display_is_said_with_the_command_that_draws_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, display: str
+) -> None:
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv(name, display)
+    file = tmp_path / "a run.tscope.h5"
+    file.touch()
+    assert run([str(file)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"The display {display} does not answer."
+    assert said[1].endswith(f"tracescope render '{file}' -o 'a run.png'")
+
+
+def test_displays_that_are_there_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert answers(f"127.0.0.1:{port - 6000}")
+    assert not answers(f"127.0.0.1:{port - 6000}")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "wayland-7"))
+        server.listen()
+        assert wayland_answers("wayland-7")
+        assert wayland_answers(str(tmp_path / "wayland-7"))
+    assert not wayland_answers("wayland-8")
+    assert not wayland_answers("x" * 500)

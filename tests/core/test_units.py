@@ -54,7 +54,7 @@ def test_formats(shown: str, expected: str) -> None:
         ("3.35 TB/s", 3_350_000_000_000),
         ("864GB/s", 864_000_000_000),
         ("2.5e12 B/s", 2_500_000_000_000),
-        (" 800 GB ", 800_000_000_000),
+        (" 800 GB/s ", 800_000_000_000),
         ("1GiB/s", 1 << 30),
     ],
 )
@@ -75,6 +75,27 @@ def test_a_number_alone_is_no_bandwidth(text: str) -> None:
     with pytest.raises(TraceError, match="no unit") as refused:
         parse_bandwidth(text)
     assert "3.0TB/s" in str(refused.value.lines())
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("3000GB", "3000GB/s"), ("3.0TB", "3.0TB/s"), (" 3T ", "3TB/s"), ("1GiB", "1GiB/s")]
+)
+def test_an_amount_is_no_bandwidth_and_the_hint_says_what_is(text: str, meant: str) -> None:
+    with pytest.raises(TraceError, match="not a bandwidth") as refused:
+        parse_bandwidth(text)
+    assert f"Write {meant} " in refused.value.action
+    assert parse_bandwidth(meant) > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (11_124.4, "11,124"), (1e9, "1,000,000,000"), (222.16, "222.2"), (0.8, "0.8"), (0.00001657, "0.00001657"),
+        (-31.25, "-31.25"), (0, "0"), (float("nan"), "—"), (float("inf"), "—"), (99_999.96, "100,000"),
+    ],
+)  # fmt: skip
+def test_a_number_is_written_out_and_never_as_a_power_of_ten(value: float, text: str) -> None:
+    assert units.significant(value) == text
 
 
 def test_sizes() -> None:

@@ -137,7 +137,7 @@ def test_the_command_writes_each_format_and_refuses_others(tmp_path: Path, capsy
     assert "gap_ns" in (tmp_path / "layers.csv").read_text().splitlines()[0]
     assert export("a.json") == 0
     document = json.loads((tmp_path / "a.json").read_text())
-    assert set(document) == {"info", "steps", "layers", "events", "collectives"}
+    assert set(document) == {"info", "steps", "layers", "events", "collectives", "requests"}
     assert len(document["events"]["rows"]) == len(trace.events)
     assert export("one.json", "--table", "steps") == 0
     assert set(json.loads((tmp_path / "one.json").read_text())) == {"steps"}

@@ -12,6 +12,7 @@ from tests.ui.drawn import document_of, is_colour, llama, pixels
 from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
+from tracescope.core.report import Source
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
 from tracescope.ui.document import Document
@@ -182,6 +183,16 @@ def test_the_hash_is_that_of_the_file(tmp_path: Path) -> None:
     path.write_bytes(b"abc")
     document = Document(make_trace([Made(0, 100)]), Basis(), path)
     assert sha256_of(document) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_the_caption_names_both_checksums_where_there_are_two(tmp_path: Path) -> None:
+    path = tmp_path / "trace.tscope.h5"
+    path.write_bytes(b"abc")
+    source = Source("trace.json", "5" * 64, 77, "chrome")
+    document = Document(make_trace([Made(0, 100)], source=source), Basis(), path)
+    assert "sha256 ba7816bf8f01 (source 555555555555)" in caption_parts(document, document.initial_view())
+    as_source = Document(make_trace([Made(0, 100)], source=source), Basis(), tmp_path / "trace.json")
+    assert "sha256 555555555555" in caption_parts(as_source, as_source.initial_view())
 
 
 def test_other_pictures_hold_no_view(qapp: object, tmp_path: Path) -> None:

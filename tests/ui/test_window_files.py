@@ -366,3 +366,22 @@ def test_ctrl_c_closes_the_window(tmp_path: Path, small_file: Path) -> None:
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert errors == ""
+
+
+def test_two_files_open_one_after_the_other(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    files = [chrome_trace(tmp_path / f"{name}.json", [name]) for name in ("first", "second", "third")]
+    window.opener.open_several(files)
+    for shown, following in (("first", "second"), ("second", "third")):
+        qtbot.waitUntil(
+            lambda shown=shown: window.session.document is not None and window.session.document.name == f"{shown}.json",
+            timeout=60_000,
+        )
+        message = window.message_bar.message
+        assert message is not None
+        assert f"{shown}.json is shown, one trace at a time; {following}.json" in message.text
+        assert message.button == f"Open {following}.json"
+        assert message.pressed is not None
+        message.pressed()
+    qtbot.waitUntil(lambda: window.session.document is not None and window.session.document.name == "third.json")
+    last = window.message_bar.message
+    assert last is None or not last.button

@@ -128,7 +128,7 @@ def layers_table(trace: Trace, basis: Basis, step: int | None = None, by: str = 
             known_column("weight_read_bytes", work.weight_read, "weights", "B"),
             known_column("kv_read_bytes", work.kv_read, "KV read", "B"),
             known_column("kv_append_bytes", work.kv_append, "KV append", "B"),
-            known_column("flops", work.flops, "FLOPs"),
+            known_column("flops", work.flops, "FLOPs", "FLOP"),
             Column("intensity", work.flops / np.maximum(memory, 1), "FLOP/B", known=ratio_known),
             *energy_columns(work, rows.exposed_ns, basis, ranks_of(trace), of_ns=rows.step_ns),
         ),

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from tracescope.analysis.step_workload import ranks_of
+from tracescope.core import units
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec
 from tracescope.core.trace import Trace
@@ -53,8 +54,9 @@ def prefill(
     floor_s = found.floor_s
     share = None if floor_s is None or requests_per_s is None else floor_s * requests_per_s
     text = found.sentence or "the floor of a prompt needs a bandwidth and a peak"
-    if share is not None:
-        text += f"; at {requests_per_s:.4g} requests/s prompts alone would take {share:.1%} of the machine's time"
+    if requests_per_s is not None and share is not None:
+        rate = units.significant(requests_per_s)
+        text += f"; at {rate} requests/s prompts alone would take {share:.1%} of the machine's time"
     return {
         "label": LABEL,
         "prompt_tokens": prompt,
@@ -82,6 +84,6 @@ def static_batching(outputs: list[int], batch: int) -> dict[str, Any]:
         "text": (
             f"static batches of {batch:,}: sum over batches of the longest output = {static:,} steps; continuous "
             f"batching: at least max({tokens:,} tokens / {batch:,}, longest {longest:,}) = {least:,} steps "
-            f"({static / least:.3g} times fewer)"
+            f"({units.significant(static / least, 3)} times fewer)"
         ),
     }

@@ -31,9 +31,9 @@ def requests_table(trace: Trace, basis: Basis) -> Table:
     base = trace.meta.base_ns
     columns = (
         Column("request", np.arange(len(r)), "request"),
-        Column("arrival_ns", r.arrival + base, "arrival", "ns", known=arrived),
-        Column("start_ns", r.start + base, "start", "ns", known=started),
-        Column("finish_ns", r.finish + base, "finish", "ns", known=finished),
+        Column("arrival_ns", r.arrival + base, "arrival", "ns", known=arrived, exact=True),
+        Column("start_ns", r.start + base, "start", "ns", known=started, exact=True),
+        Column("finish_ns", r.finish + base, "finish", "ns", known=finished, exact=True),
         known_column("wait_ns", wait, "wait", "ns"),
         known_column("latency_ns", latency, "latency", "ns"),
         known_column("prompt_tokens", r.prompt_tokens, "prompt", "tokens"),

@@ -119,7 +119,7 @@ def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> T
         known_column("weight_read_bytes", series.weight_read, "weights", "B"),
         known_column("kv_read_bytes", series.kv_read, "KV read", "B"),
         known_column("kv_append_bytes", series.kv_append, "KV append", "B"),
-        known_column("flops", series.flops, "FLOPs"),
+        known_column("flops", series.flops, "FLOPs", "FLOP"),
         known_column("floor_weight_ns", series.floor_weight_ns, "floor W", "ns"),
         known_column("floor_memory_ns", series.floor_memory_ns, "floor W+KV", "ns"),
         known_column("floor_ops_ns", series.floor_ops_ns, "floor", "ns"),

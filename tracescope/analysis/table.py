@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula, or steps over to find one."""
 
 Cell = int | float | str | bool | None | list[str] | dict[str, float | str | None]
 
@@ -15,7 +18,8 @@ class Column:
 
     ``values`` is a numpy array or a list of cells, one a row. ``known`` marks the rows whose value is known (bool, one
     a row; None: all of them). An unknown cell is null in JSON and ``none`` on screen, never 0. A column without a
-    title is not shown on screen.
+    title is not shown on screen. ``exact`` numbers are shown to the last digit, whatever their unit: an instant is no
+    amount. ``prose`` may go on over several lines; any other text is shortened where there is no room.
     """
 
     key: str
@@ -23,6 +27,8 @@ class Column:
     title: str = ""
     unit: str = ""
     known: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+    exact: bool = False
+    prose: bool = False
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,6 +73,11 @@ class Table:
     def document(self) -> dict[str, Any]:
         """The JSON document of this table: ``rows`` and the summary beside it."""
         return {"rows": list(self.rows()), **self.summary}
+
+
+def inert(text: str) -> str:
+    """``text`` as a cell that no spreadsheet runs: whoever opens a table need not trust who named the kernels."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def known_column(key: str, values: np.ndarray[Any, Any], title: str = "", unit: str = "") -> Column:

@@ -5,7 +5,6 @@ the process that loads it.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,44 +16,12 @@ import click
 import msgspec
 
 from tracescope.cli.output import emit_json
+from tracescope.cli.system_packages import install_line, manager, needed_for, package_of
 from tracescope.core.errors import printable
 
 DISTRIBUTION: Final = "tracescope-decode"
 OLDEST_PYTHON: Final = (3, 11)
 
-Libraries = dict[str, str]
-"""Shared libraries by the file the loader looks for, each with the Debian package that brings it."""
-
-DRAWING: Final[Libraries] = {
-    "libGL.so.1": "libgl1",
-    "libEGL.so.1": "libegl1",
-    "libxkbcommon.so.0": "libxkbcommon0",
-    "libdbus-1.so.3": "libdbus-1-3",
-    "libfontconfig.so.1": "libfontconfig1",
-    "libfreetype.so.6": "libfreetype6",
-    "libglib-2.0.so.0": "libglib2.0-0",
-    "libgthread-2.0.so.0": "libglib2.0-0",
-}
-X11: Final[Libraries] = {
-    "libxcb-cursor.so.0": "libxcb-cursor0",
-    "libxcb-icccm.so.4": "libxcb-icccm4",
-    "libxcb-keysyms.so.1": "libxcb-keysyms1",
-    "libxcb-shape.so.0": "libxcb-shape0",
-    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
-    "libxcb-image.so.0": "libxcb-image0",
-    "libxcb-randr.so.0": "libxcb-randr0",
-    "libxcb-render-util.so.0": "libxcb-render-util0",
-    "libxcb-sync.so.1": "libxcb-sync1",
-    "libxcb-xfixes.so.0": "libxcb-xfixes0",
-    "libxcb-xkb.so.1": "libxcb-xkb1",
-    "libX11-xcb.so.1": "libx11-xcb1",
-}
-WAYLAND: Final[Libraries] = {
-    "libwayland-client.so.0": "libwayland-client0",
-    "libwayland-cursor.so.0": "libwayland-cursor0",
-    "libwayland-egl.so.1": "libwayland-egl1",
-}
-FONTS_PACKAGE: Final = "fonts-dejavu-core"
 _FONT_FOLDERS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.local/share/fonts", "~/.fonts")
 
 _TRY_LIBRARIES: Final = """
@@ -76,11 +43,11 @@ _PATIENCE_S: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """One thing that is not there: what, what it is for, and the apt or pip package that brings it (or neither)."""
+    """One thing that is not there: what, what it is for, and the package of the system or of pip that brings it."""
 
     what: str
     purpose: str
-    apt: str = ""
+    package: str = ""
     pip: str = ""
 
 
@@ -120,14 +87,14 @@ def examine() -> Findings:
     missing = _python_lacks()
     optional = _extras()
     if sys.platform == "linux":
-        missing += _libraries(DRAWING, "drawing, with or without a window")
-        window = _libraries(WAYLAND if display == "wayland" else X11, "a window")
+        missing += _libraries("draw", "drawing, with or without a window")
+        window = _libraries("wayland" if display == "wayland" else "x11", "a window")
         if display == "none":
             optional += window
         else:
             missing += window
         if not _has_fonts():
-            optional.append(Lack("system fonts", "names in other scripts", apt=FONTS_PACKAGE))
+            optional.append(Lack("system fonts", "names in other scripts", package=package_of("fonts")))
     version, error = try_qt()
     if version is None and not missing:
         missing.append(Lack("Qt", f"drawing; it does not start: {error}"))
@@ -157,7 +124,7 @@ def document(findings: Findings) -> dict[str, Any]:
 
 
 def page(findings: Findings) -> list[str]:
-    """The findings as lines for people; the line to paste comes last."""
+    """The findings as lines for people; what installs everything comes last, as one line to paste if it can be."""
     qt = f"Qt {findings.qt}" if findings.qt else "Qt does not start"
     lines = [f"Python {findings.python}, {qt}, display: {findings.display}"]
     lines += [f"missing   {lack.what}  ({lack.purpose})" for lack in findings.missing]
@@ -169,16 +136,18 @@ def page(findings: Findings) -> list[str]:
         lines.append("Nothing is missing.")
     elif findings.paste:
         lines += ["Paste this line:", findings.paste]
+    if findings.missing and manager() is None:
+        names = " ".join(lack.what for lack in findings.missing if not lack.pip)
+        lines += [f"Install with your system's package manager: {names}"] if names else []
     return lines
 
 
 def paste_line(lacks: tuple[Lack, ...]) -> str | None:
     """One shell line that installs the packages of ``lacks``; None where there is none to install."""
-    parts = []
-    apt = sorted({lack.apt for lack in lacks if lack.apt})
-    if apt:
-        as_root = "" if not hasattr(os, "geteuid") or os.geteuid() == 0 else "sudo "
-        parts.append(f"{as_root}apt-get install -y {' '.join(apt)}")
+    parts: list[str] = []
+    line = install_line([lack.package for lack in lacks if lack.package])
+    if line:
+        parts.append(line)
     pip = sorted({lack.pip for lack in lacks if lack.pip})
     if pip:
         parts.append(f"{sys.executable} -m pip install {' '.join(map(_quoted, pip))}")
@@ -222,16 +191,15 @@ def try_qt() -> tuple[str | None, str]:
     return None, lines[-1] if lines else f"exit code {done.returncode}"
 
 
-def _libraries(wanted: Libraries, purpose: str) -> list[Lack]:
-    on_debian = shutil.which("apt-get") is not None
-    return [Lack(name, purpose, apt=wanted[name] if on_debian else "") for name in missing_libraries(list(wanted))]
+def _libraries(use: str, purpose: str) -> list[Lack]:
+    return [Lack(name, purpose, package=package_of(name)) for name in missing_libraries(list(needed_for(use)))]
 
 
 def _python_lacks() -> list[Lack]:
     lacks = []
     if sys.version_info < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
-        lacks.append(Lack(f"Python {wanted}", "everything", apt="python3" if shutil.which("apt-get") else ""))
+        lacks.append(Lack(f"Python {wanted}", "everything", package=package_of("python3")))
     for requirement in _requirements(extra=None):
         if _installed(requirement) is None:
             lacks.append(Lack(requirement, "everything", pip=requirement))

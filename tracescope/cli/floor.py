@@ -7,6 +7,7 @@ import click
 
 from tracescope.analysis.table import Column, Table
 from tracescope.analysis.work_energy import energy_cell
+from tracescope.cli.defaults import assumed_line
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor_page import floor_lines
 from tracescope.cli.options import (
@@ -72,7 +73,7 @@ def floor_command(
             document["layers"] = list(table.rows())
         emit_json(document)
     else:
-        for line in floor_lines(floor, limit, activations=activations):
+        for line in floor_lines(floor, limit, activations=activations, assumed=assumed_line()):
             click.echo(printable(line))
         if table is not None:
             click.echo()
@@ -201,7 +202,7 @@ def layers_table(floor: StepFloor) -> Table:
             Column("weight_read_bytes", [op.weight_read for op in ops], "weights", "B"),
             Column("kv_read_bytes", [op.kv_read for op in ops], "KV read", "B"),
             Column("kv_append_bytes", [op.kv_append for op in ops], "KV append", "B"),
-            Column("flops", [op.flops for op in ops], "FLOP"),
+            Column("flops", [op.flops for op in ops], "FLOPs", "FLOP"),
             Column("floor_s", seconds, "floor", "s", known),
         )
     )

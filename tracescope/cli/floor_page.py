@@ -14,8 +14,10 @@ from tracescope.floor.step_floor import StepFloor
 _WIDTH = 17
 
 
-def floor_lines(floor: StepFloor, deadline: Deadline | None = None, *, activations: bool = False) -> Iterator[str]:
-    """The lines of the page, in order; unfused activations only where asked for."""
+def floor_lines(
+    floor: StepFloor, deadline: Deadline | None = None, *, activations: bool = False, assumed: str | None = None
+) -> Iterator[str]:
+    """The lines of the page, in order; unfused activations only where asked for. ``assumed``: what nobody gave."""
     yield from _head(floor)
     yield from _section("Bytes of one step", _bytes(floor))
     yield from _section("Floors, from loosest to tightest", _floors(floor))
@@ -26,7 +28,8 @@ def floor_lines(floor: StepFloor, deadline: Deadline | None = None, *, activatio
     yield from _section("What binds", _verdict(floor, deadline))
     yield from _section("For comparison", _comparison(floor))
     expectation = (floor.expectation,) if floor.expectation else ()
-    notes = [("", note) for note in (*floor.notes, *expectation, *floor.model.assumptions)]
+    said = (assumed,) if assumed else ()
+    notes = [("", note) for note in (*said, *floor.notes, *expectation, *floor.model.assumptions)]
     if notes:
         yield from _section("Notes and assumptions", iter(notes))
 
@@ -135,10 +138,8 @@ def _floors(floor: StepFloor) -> Iterator[tuple[str, str]]:
 
 def _rates(floor: StepFloor) -> Iterator[tuple[str, str]]:
     if floor.floor_weight_s:
-        yield (
-            "steps",
-            f"1 ÷ {units.seconds(floor.floor_weight_s)} = {floor.steps_per_s_max:,.4g} steps/s at most (weights alone)",
-        )
+        rate = units.significant(floor.steps_per_s_max)
+        yield "steps", f"1 ÷ {units.seconds(floor.floor_weight_s)} = {rate} steps/s at most (weights alone)"
     tokens = floor.generated_tokens_per_s_max
     if tokens is not None:
         yield (
@@ -171,8 +172,8 @@ def _capacity(floor: StepFloor) -> Iterator[tuple[str, str]]:
         yield "", "not known: no machine is given"
         return
     layers = "" if memory.block_layers == floor.model.layers else f" in {memory.block_layers} layer"
-    share = f"{workload.utilization:g} × {units.size(memory.capacity_bytes)} = {units.size(memory.usable_bytes)}"
-    yield "usable", share
+    share = units.significant(workload.utilization, 6)
+    yield "usable", f"{share} × {units.size(memory.capacity_bytes)} = {units.size(memory.usable_bytes)}"
     yield (
         "needed",
         (
@@ -198,11 +199,11 @@ def _verdict(floor: StepFloor, deadline: Deadline | None) -> Iterator[tuple[str,
     for sentence in floor.moves:
         yield "", sentence
     if cross.ridge_batch is not None:
-        bits = weight_dtype(floor.model.weights).effective_bits()
+        a_weight = units.significant(weight_dtype(floor.model.weights).effective_bits() / 8)
         yield (
             "",
             (
-                f"ridge of a linear layer: {units.flop_rate(floor.basis.peak_flops_per_s)} × {bits / 8:.4g} B ÷ "
+                f"ridge of a linear layer: {units.flop_rate(floor.basis.peak_flops_per_s)} × {a_weight} B ÷ "
                 f"(2 × {units.rate(floor.basis.bandwidth_bytes_per_s)}) = batch {cross.ridge_batch:.1f}"
             ),
         )

@@ -14,6 +14,7 @@ from tracescope.core.errors import TraceError, printable
 from tracescope.core.trace import Trace
 from tracescope.io import native
 from tracescope.load import import_files, save_trace
+from tracescope.models import contradiction
 from tracescope.recognise.user_rules import load_rules
 
 _LISTED = 12
@@ -59,6 +60,9 @@ def import_command(
     for line in report_lines(output, trace):
         click.echo(printable(line))
     say_mismatch(source, trace)
+    mismatch = contradiction(options.hardware, trace.meta.devices)
+    if mismatch is not None:
+        click.echo(printable(f"tracescope: {mismatch}"), err=True)
     return max(say_losses(source, trace.meta.report, options.allow_truncated), say_assumptions(spec))
 
 

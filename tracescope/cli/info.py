@@ -10,6 +10,8 @@ from tracescope.cli.output import emit_json
 from tracescope.cli.trace_file import file_command
 from tracescope.core import units
 from tracescope.core.errors import printable
+from tracescope.core.report_words import in_words
+from tracescope.io.checksum import file_sha256
 
 if TYPE_CHECKING:
     from tracescope.load import Opened
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 def info_command(opened: "Opened", *, as_json: bool) -> int:
     """What is in a trace: counts, source, model, machine, import report, how busy each device was."""
     document = info_document(opened.trace, opened.basis, opened.format_version)
+    if opened.format_version is not None:
+        document["file"] = {"name": opened.path.name, "sha256": file_sha256(opened.path)}
     if as_json:
         emit_json(document)
     else:
@@ -34,9 +38,11 @@ def info_lines(info: dict[str, Any]) -> Iterator[str]:
     source = info["source"]
     if source["name"]:
         yield f"source      {source['name']} ({units.size(source['bytes'])}, {source['importer']})"
-        yield f"sha256      {source['sha256']}"
+        yield f"sha256      {source['sha256']}{' of the source' if 'file' in info else ''}"
     else:
         yield f"source      synthesised, profile {info['profile']}" if info["profile"] else "source      unknown"
+    if "file" in info and info["file"]["sha256"]:
+        yield f"sha256      {info['file']['sha256']} of {info['file']['name']}"
     yield f"model       {info['model'] or units.MISSING}"
     yield f"machine     {info['hardware'] or units.MISSING}"
     rate = units.rate(info["bandwidth_bytes_per_s"])
@@ -84,7 +90,7 @@ def _report_lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"import      {report['seen']:,} elements seen, {report['imported']:,} imported, {dropped:,} left out"
     for title, counts in (("left out", report["dropped"]), ("flagged", report["flagged"])):
         for reason, count in sorted(counts.items()):
-            yield f"{title:<12}{reason} {count:,}"
+            yield f"{title:<12}{reason} {count:,}: {in_words(reason)}"
     if report["truncated_at_byte"] is not None:
         yield f"truncated   at byte {report['truncated_at_byte']:,}"
     for inferred in report["inferred"]:

@@ -6,9 +6,8 @@ from typing import Any
 import click
 import msgspec
 
-from tracescope.analysis.table import Cell, Table
-from tracescope.core import units
-from tracescope.core.errors import printable
+from tracescope.analysis.table import Table
+from tracescope.cli.text_table import table_lines, terminal_width
 
 
 def emit_json(document: Any) -> None:
@@ -37,32 +36,6 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def emit_table(table: Table, limit: int | None = None) -> None:
-    """Write the titled columns of ``table`` as aligned text, numbers to the right; at most ``limit`` rows."""
-    columns = [c for c in table.columns if c.title]
-    shown = len(table) if limit is None else min(limit, len(table))
-    heads = [f"{c.title} {c.unit}".strip() for c in columns]
-    cells = [[_text(c.cell(i)) for i in range(shown)] for c in columns]
-    widths = [max([len(head), *map(len, column)]) for head, column in zip(heads, cells, strict=True)]
-    left = [any(isinstance(c.cell(i), str) for i in range(min(shown, 50))) for c in columns]
-    for row in [heads, *([column[i] for column in cells] for i in range(shown))]:
-        parts = [
-            text.ljust(width) if flush_left else text.rjust(width)
-            for text, width, flush_left in zip(row, widths, left, strict=True)
-        ]
-        click.echo("  ".join(parts).rstrip())
-    if shown < len(table):
-        click.echo(f"({units.plural(len(table) - shown, 'more row')}; --json lists them all)")
-
-
-def _text(cell: Cell) -> str:
-    if cell is None:
-        return units.MISSING
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    if isinstance(cell, float):
-        return f"{cell:,.4g}"
-    if isinstance(cell, str):
-        return printable(cell)
-    return printable(str(cell))
+    """Write the titled columns of ``table`` as aligned text that fits the terminal; at most ``limit`` rows."""
+    for line in table_lines(table, limit, terminal_width()):
+        click.echo(line)

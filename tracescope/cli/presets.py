@@ -122,9 +122,14 @@ def _models_table(presets: tuple[ModelPreset, ...]) -> Table:
                 "weight_read_bytes", [units.size(row["weight_read_bytes"]) for row in rows], "weights read, batch 1"
             ),
             Column("stored_bytes", [units.size(row["stored_bytes"]) for row in rows], "stored"),
-            Column("structure", [row["structure"] or "" for row in rows], "structure"),
-            Column("kv_bytes_per_token", [row["kv_bytes_per_token"] for row in rows], "KV a token", "B"),
-            Column("source", [preset.refusal or preset.source for preset in presets], "source, or why it is refused"),
+            Column("structure", [row["structure"] or "" for row in rows], "structure", prose=True),
+            Column("kv_bytes_per_token", [row["kv_bytes_per_token"] for row in rows], "KV a token", "B", exact=True),
+            Column(
+                "source",
+                [preset.refusal or preset.source for preset in presets],
+                "source, or why it is refused",
+                prose=True,
+            ),
         )
     )
 
@@ -137,7 +142,7 @@ def _hardware_table(specs: tuple[HardwareSpec, ...]) -> Table:
             Column("sustained", [units.rate(spec.sustained_bytes_per_s) for spec in specs], "sustained"),
             Column("capacity", [units.size(spec.capacity_bytes) for spec in specs], "capacity"),
             Column("bf16", [units.flop_rate(spec.flops_per_s.get("bf16")) for spec in specs], "bf16"),
-            Column("source", [_source(spec) for spec in specs], "source"),
+            Column("source", [_source(spec) for spec in specs], "source", prose=True),
         )
     )
 

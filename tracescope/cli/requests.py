@@ -52,9 +52,11 @@ def summary_lines(summary: dict[str, Any]) -> Iterator[str]:
             yield f"{title:<18}" + "  ".join(parts)
     over = summary["over_time"]
     if over["queue_by_steps"] is not None:
+        keys = ("queue_by_steps", "system_by_steps", "batch_mean")
+        waiting, inside, batch = (units.significant(over[key]) for key in keys)
         yield (
-            f"{'over time':<18}waiting {over['queue_by_steps']:.4g} (at most {over['queue_max']:,}), in the system "
-            f"{over['system_by_steps']:.4g}; batch {over['batch_mean']:.4g} (at most {over['batch_max']:,})"
+            f"{'over time':<18}waiting {waiting} (at most {over['queue_max']:,}), in the system {inside}; "
+            f"batch {batch} (at most {over['batch_max']:,})"
         )
     for part in summary["not_simulated"].values():
         yield f"{part['label']:<18}{part['text']}"

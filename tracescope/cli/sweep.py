@@ -1,17 +1,16 @@
 """``tracescope sweep``: the arithmetic for every pair of a batch and a context."""
 
-import codecs
-import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 import numpy as np
 
 from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
-from tracescope.analysis.table import Cell, Column, Table
+from tracescope.cli.csv_file import write_csv
+from tracescope.cli.defaults import assumed_line
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor import floor_document
 from tracescope.cli.numbers import WholeRange
@@ -31,7 +30,6 @@ from tracescope.core import units
 from tracescope.core.errors import TraceError, printable
 from tracescope.floor.energy import error_words
 from tracescope.floor.sweep import Sweep, sweep
-from tracescope.io.atomic import write_atomically
 from tracescope.synth.distributions import parse_arrivals, parse_lengths
 from tracescope.synth.queueing import queue_wait
 from tracescope.synth.timing import IDEAL, PROFILES
@@ -40,9 +38,6 @@ _SHOWN = 200
 _LONGEST_LIST = 4096
 _MOST_QUEUES = 256
 _RUNS = 6
-_ENERGY = "energy_j"
-_ENERGY_PARTS = ("low", "mid", "high")
-_ENERGY_COLUMNS = (*(f"energy_{part}_j" for part in _ENERGY_PARTS), "energy_extrapolated")
 
 
 @click.command("sweep")
@@ -199,6 +194,9 @@ def _print(swept: Sweep, queue: Queue | None) -> None:
     head = [f"{swept.model.title or swept.model.name} on {machine}", f"{rate} ({basis.bandwidth_source})"]
     ranks = swept.workload.tensor_parallel
     click.echo(printable(" · ".join([*head, *([f"{units.one_of_ranks(ranks)}, energy of all"] if ranks > 1 else [])])))
+    assumed = assumed_line()
+    if assumed is not None:
+        click.echo(assumed)
     click.echo()
     emit_table(sweep_table(swept, queue), _SHOWN)
     click.echo()
@@ -221,39 +219,3 @@ def _energy_lines(swept: Sweep) -> Iterator[str]:
     yield f"energy a token: modelled, of a step that takes its floor's time; {fit.level} level, {error_words(fit)}"
     if tdp is not None and (swept.energy_j[1] >= tdp * swept.floor_ops_s * (1 - 1e-9)).any():
         yield f"where the energy fit says more than the board's {tdp:,.0f} W, which is its fault, it is cut to that"
-
-
-def write_csv(path: Path, table: Table) -> None:
-    """Every column of ``table``, shown or not, under its JSON name; empty where not known. Replaces the file whole.
-
-    An energy is four columns, ``energy_low_j`` and so on; the entries of a list are joined by ``|``.
-    """
-
-    def write(file: BinaryIO) -> None:
-        writer = csv.writer(codecs.getwriter("utf-8")(file, "replace"), lineterminator="\n")
-        writer.writerow([name for column in table.columns for name in _names(column)])
-        for row in table.rows():
-            writer.writerow([plain for key, cell in row.items() for plain in _plain(key, cell)])
-
-    write_atomically(path, write)
-
-
-def _names(column: Column) -> tuple[str, ...]:
-    return _ENERGY_COLUMNS if column.key == _ENERGY else (column.key,)
-
-
-def _plain(key: str, cell: Cell) -> tuple[Cell, ...]:
-    """The cells of one value, as many as its column has names."""
-    if key == _ENERGY:
-        return tuple(
-            "" if not isinstance(cell, dict) else _one(cell.get(part)) for part in (*_ENERGY_PARTS, "extrapolated")
-        )
-    if isinstance(cell, list):
-        return ("|".join(cell),)
-    return (_one(cell),)
-
-
-def _one(cell: Cell) -> Cell:
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    return "" if cell is None else cell

@@ -7,8 +7,10 @@ from typing import Any
 import click
 import numpy as np
 
+from tracescope.cli.defaults import assumed_line
 from tracescope.cli.numbers import Whole
 from tracescope.cli.options import (
+    EXIT_ASSUMED,
     basis_from,
     model_from,
     model_options,
@@ -94,17 +96,25 @@ def synth_command(
         served = serve(spec, basis, workload, wanted)
         save_trace(out, served.trace)
         code = say_served(out, served, basis)
+        _say_defaults(without=("batch", "context", "steps"))
         return max(code, say_assumptions(spec))
     wanted.refuse_without_requests()
     trace = fixed(spec, basis, workload, wanted)
-    if basis.hardware is not None:
-        _warn_where_it_does_not_fit(spec, basis.hardware, workload, len(trace.steps))
     save_trace(out, trace)
     click.echo(printable(f"{out}: {_summary(trace)}"))
-    return say_assumptions(spec)
+    _say_defaults()
+    fits = basis.hardware is None or _say_where_it_does_not_fit(spec, basis.hardware, workload, len(trace.steps))
+    return max(0 if fits else EXIT_ASSUMED, say_assumptions(spec))
 
 
-def _warn_where_it_does_not_fit(model: ModelSpec, hardware: HardwareSpec, workload: Workload, steps: int) -> None:
+def _say_defaults(without: tuple[str, ...] = ()) -> None:
+    line = assumed_line(without=without)
+    if line is not None:
+        click.echo(line)
+
+
+def _say_where_it_does_not_fit(model: ModelSpec, hardware: HardwareSpec, workload: Workload, steps: int) -> bool:
+    """Say on stderr where memory is too small, at the first step or only at the last; whether it fits in both."""
     last = replace(workload, context=workload.context + steps - 1)
     for when, state in (("", workload), (" at the last step", last)):
         needed = capacity(model, hardware, state)
@@ -115,7 +125,8 @@ def _warn_where_it_does_not_fit(model: ModelSpec, hardware: HardwareSpec, worklo
                 f"{units.size(needed.usable_bytes)} usable; room for {needed.max_batch:,} such requests",
                 err=True,
             )
-            return
+            return False
+    return True
 
 
 def _summary(trace: Trace) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tracescope.cli.hints import hints
 from tracescope.cli.import_options import COMMON, EXIT_LOSSES, import_options, options_from, say_losses, say_mismatch
 from tracescope.cli.options import say_assumptions
 from tracescope.cli.own_input import refuse_to_overwrite
@@ -42,6 +43,10 @@ def file_command(function: Callable[..., int]) -> Callable[..., int]:
         for note in opened.notes:
             click.echo(printable(f"tracescope: {note}"), err=True)
         code = function(opened, **given)
+        for hint in (
+            hints(opened, spec, common["hardware"]) if progress != "json" else ()
+        ):  # then stderr is for programs
+            click.echo(printable(f"tracescope: {hint}"), err=True)
         imported_now = file.is_dir() or not is_native(file)
         if imported_now:
             say_mismatch(file, opened.trace)

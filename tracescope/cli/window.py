@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracescope.core.errors import TraceError
+from tracescope.core.errors import TraceError, printable
 
 
 @click.command(name="window", hidden=True)
@@ -15,10 +15,11 @@ from tracescope.core.errors import TraceError
 @click.option("--ranks", is_flag=True, help="The files are ranks of one run: show them as one trace.")
 def window(files: tuple[Path, ...], fresh: bool, ranks: bool) -> int:
     """Open the window with FILES."""
+    from tracescope.ui.arrival import one_at_a_time
     from tracescope.ui.startup import check_display, run_app
 
     try:
-        check_display()
+        check_display(files[0] if files else None)
     except TraceError:
         # The window says itself what is wrong with a file; where there is none, a wrong name is what to hear first.
         missing = next((file for file in files if not file.exists()), None)
@@ -26,6 +27,9 @@ def window(files: tuple[Path, ...], fresh: bool, ranks: bool) -> int:
             raise TraceError(f"{missing}: there is no such file") from None
         raise
 
+    if len(files) > 1 and not ranks:
+        said = f"{one_at_a_time(files[0].name, files[1:])} A button in the window opens the next; --ranks merges ranks."
+        click.echo(printable(f"tracescope: {said}"), err=True)
     # An exception of ours inside a slot of Qt would be taken for a fault.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)

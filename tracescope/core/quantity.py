@@ -14,13 +14,18 @@ _LARGEST: Final = 10**18
 def parse_bandwidth(text: str) -> int:
     """Bytes/s from ``3.0TB/s``, ``864 GB/s`` or ``2.5e12 B/s``.
 
-    Raises TraceError where it is not a positive rate, or a number alone: 250 may mean GB/s, and is no guess of ours.
+    Raises TraceError where it is not a positive rate, and where a part of the unit is missing: 250 may mean GB/s and
+    300GB may be a size, which is no guess of ours.
     """
     value = _parse(text, allow_rate=True)
     if not value:
         raise TraceError(f"'{text}' is not a bandwidth", action="Write for example 3.0TB/s, or datasheet or sustained.")
-    if text.strip()[-1] in "0123456789.":
+    amount = text.strip()
+    if amount[-1] in "0123456789.":
         raise TraceError(f"'{text}' as a bandwidth has no unit", action="Give a unit, such as 3.0TB/s.")
+    if not amount.endswith("/s"):
+        rate = amount if amount.endswith("B") else f"{amount}B"
+        raise TraceError(f"'{text}' is an amount, not a bandwidth", action=f"Write {rate}/s if that is meant.")
     return value
 
 

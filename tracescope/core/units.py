@@ -1,5 +1,7 @@
 """The only place that formats numbers for people. Decimal units; a missing value is an em dash, never 0."""
 
+import math
+
 MISSING = "—"
 ALL_ACCEPTED = "all generated tokens accepted"
 """The acceptance criterion that stands beside every throughput."""
@@ -39,11 +41,22 @@ def flop_rate(flops_per_s: float | None) -> str:
     return MISSING if flops_per_s is None else _scaled(flops_per_s, "FLOP/s")
 
 
+def significant(value: float | None, digits: int = 4) -> str:
+    """A number to so many significant digits, written out: ``11,124`` and ``0.0000184``, never ``1.11e+04``."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if not value:
+        return "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    text = f"{value:,.{max(0, decimals)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def peak(flops_per_s: float | None, dtype: str = "") -> str:
     """A machine's dense compute rate in whole or tenths of TFLOP/s: ``989 TFLOP/s``, ``756.5 TFLOP/s bf16``."""
     if not flops_per_s:
         return MISSING
-    return f"{flops_per_s / 1e12:,.4g} TFLOP/s {dtype}".rstrip()
+    return f"{significant(flops_per_s / 1e12)} TFLOP/s {dtype}".rstrip()
 
 
 def plural(number: int, word: str) -> str:

@@ -4,6 +4,7 @@ from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Final
 
+from tracescope.core import units
 from tracescope.core.model import Experts
 
 _DIGITS: Final = 60
@@ -28,9 +29,10 @@ def distinct_of(experts: Experts, batch: int) -> Decimal:
 def expectation_note(experts: Experts, batch: int) -> str:
     """What the bytes of a mixture rest on, said wherever they are shown."""
     formula = f"{experts.experts} × (1 − (1 − {experts.chosen}/{experts.experts})^{batch:,})"
+    distinct = units.significant(float(distinct_of(experts, batch)))
     return (
         f"experts read are an expectation, by formula and not simulated: {formula} = "
-        f"{distinct_of(experts, batch):.4g} distinct ones a layer, if every token chooses uniformly by itself"
+        f"{distinct} distinct ones a layer, if every token chooses uniformly by itself"
     )
 
 

@@ -1,7 +1,8 @@
 """Machines: the built-in table, a user's TOML file, and the basis that prices bytes with one of them."""
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
@@ -11,6 +12,7 @@ from typing import Any, Final
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import ASSUMED_ERROR, EXTRAPOLATED, Basis, EnergyModel, HardwareSpec
 from tracescope.core.quantity import parse_bandwidth
+from tracescope.core.trace import Device
 from tracescope.floor.dtypes import WEIGHT_DTYPES
 from tracescope.models.limits import did_you_mean, read_toml, shown
 
@@ -36,6 +38,7 @@ _OPTIONAL: Final = (
 )
 _KEYS: Final = frozenset((*_REQUIRED, *_OPTIONAL, *_FLAGS))
 _VENDOR_WORDS: Final = frozenset(("nvidia", "amd", "apple", "geforce", "instinct", "graphics", "tesla"))
+_NO_NUMBER: Final = re.compile(r"\d+gb|hbm\d+e?|sxm\d+|gfx\w+|sm\d+")
 _16_BIT: Final = ("bf16", "fp16", "fp32")
 
 
@@ -95,6 +98,32 @@ def hardware_for_device(name: str) -> HardwareSpec | None:
 def _bare(name: str) -> str:
     words = name.casefold().replace("-", " ").replace("_", " ").split()
     return " ".join(word for word in words if word not in _VENDOR_WORDS)
+
+
+def contradiction(hardware: HardwareSpec | None, devices: Iterable[Device]) -> str | None:
+    """The sentence for a trace whose devices are, by their names, of another machine than ``hardware``; None where not.
+
+    Two presets are told apart by name; where either is none, by the numbers in their names (``H100``) if both have any.
+    """
+    if hardware is None:
+        return None
+    is_preset = hardware in hardware_presets()
+    own = _numbers(f"{hardware.name} {hardware.title}")
+    for name in sorted({device.name for device in devices}):
+        recorded, numbers = hardware_for_device(name), _numbers(name)
+        if recorded is not None and is_preset:
+            differs = recorded.name != hardware.name
+        else:
+            differs = bool(own and numbers) and not own & numbers
+        if differs:
+            return f"the trace was recorded on {name}, but its floors are those of {hardware.title}"
+    return None
+
+
+def _numbers(name: str) -> set[str]:
+    """Words with a digit in a machine's name, but for memory, socket and architecture: ``H100``, ``4090``."""
+    words = re.findall(r"[a-z0-9]+", name.casefold())
+    return {word for word in words if any(c.isdigit() for c in word) and not _NO_NUMBER.fullmatch(word)}
 
 
 def make_basis(hardware: HardwareSpec | None, bandwidth: str | None = None, compute_dtype: str = "bf16") -> Basis:

@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from tracescope.core import units
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
@@ -55,7 +56,7 @@ class QueueWait:
             return "unbounded: more arrives than can be served" if not self.stable else "no request can be served"
         return (
             f"mean of {self.runs} simulated runs of {self.requests:,} requests; another run lies between "
-            f"{self.low_s:.4g} and {self.high_s:.4g} s (99 %)"
+            f"{units.seconds(self.low_s)} and {units.seconds(self.high_s)} (99 %)"
         )
 
 

@@ -12,6 +12,7 @@ import tracescope
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
 from tracescope.models import make_basis
+from tracescope.ui.arrival import arrival_notes, one_at_a_time
 from tracescope.ui.document import Document
 from tracescope.ui.import_job import ImportJob
 from tracescope.ui.jobs import Cancelled, Jobs
@@ -114,6 +115,8 @@ class Opener(QObject):
         self._opening = Origin()
         self._to_say = ""
         """A sentence for when the file that is being opened is there."""
+        self._queued: tuple[Path, ...] = ()
+        """Files that were asked for together with the one that is being opened."""
         self._kept: ViewState | None = None
         """The view to come back to, where the same file is recognised again."""
 
@@ -145,15 +148,15 @@ class Opener(QObject):
         self._jobs.start(KIND, work, self._opened_or_foreign, self._fail)
 
     def open_several(self, paths: Sequence[Path], *, ranks: bool = False) -> None:
-        """Open the first of ``paths``, or all of them as ``ranks`` of one run."""
+        """Open the first of ``paths``, or all of them as ``ranks`` of one run.
+
+        One trace is shown at a time: a button brings the next one, and then the one after that.
+        """
         if ranks and len(paths) > 1:
             self.open(paths[0], others=paths[1:])
-            return
-        if len(paths) > 1:
-            text = f"Only {paths[0].name} is opened."
-            self._messages.post(Message(text, "One trace is shown at a time.", warning=False))
-        if paths:
+        elif paths:
             self.open(paths[0])
+            self._queued = tuple(paths[1:])
 
     def reimport(self, model: str, hardware: str) -> None:
         """Import the open foreign file again, with a model and a machine (preset names, empty where unknown)."""
@@ -249,7 +252,7 @@ class Opener(QObject):
 
     def _stop(self) -> None:
         self._jobs.cancel(KIND)
-        self._to_say, self._kept = "", None
+        self._to_say, self._kept, self._queued = "", None, ()
         if self._import is not None:
             self._import.cancel()
             self._import.deleteLater()
@@ -310,12 +313,19 @@ class Opener(QObject):
         self._session.set_document(document, view)
         self.origin_changed.emit()
         self._remember()
-        said = arrival_notes(document.trace, foreign=self.origin.foreign)
+        said = arrival_notes(document.trace, document.basis, foreign=self.origin.foreign)
         if self._to_say:
             said = [self._to_say, *said]
+        following, self._queued = self._queued, ()
         self._to_say, self._kept = "", None
-        if said:
-            losses = self.origin.foreign and document.trace.meta.report.has_losses
+        losses = self.origin.foreign and document.trace.meta.report.has_losses
+        if following:
+            said = [one_at_a_time(document.name, following), *said]
+            button = f"Open {following[0].name}"
+            self._messages.post(
+                Message(" ".join(said), button=button, pressed=lambda: self.open_several(following), warning=losses)
+            )
+        elif said:
             self._messages.post(Message(" ".join(said), warning=losses))
 
     def _fail(self, error: TraceError) -> None:
@@ -351,23 +361,6 @@ def _same_rows(before: Document, after: Document) -> bool:
     """Whether ids of events and steps of one document mean the same in the other."""
     counts = [(len(d.trace.events), len(d.trace.steps), len(d.trace.tracks)) for d in (before, after)]
     return counts[0] == counts[1]
-
-
-def arrival_notes(trace: Trace, *, foreign: bool) -> list[str]:
-    """Sentences that belong beside a trace that was just opened: what was lost on the way, and what is not in it."""
-    said = []
-    report = trace.meta.report
-    if foreign and report.truncated_at_byte is not None:
-        said.append(f"The file is cut short at byte {report.truncated_at_byte:,} of its text.")
-    if foreign and report.dropped:
-        dropped = sum(report.dropped.values())
-        reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in report.dropped.items())
-        said.append(f"{dropped:,} of {report.seen:,} elements were left out: {reasons} (see Data quality).")
-    if not len(trace.events):
-        said.append("It holds no events.")
-    elif not len(trace.steps):
-        said.append("No decode step was recognised: the trace is shown as a plain timeline.")
-    return said
 
 
 def floor_share(document: Document) -> float | None:

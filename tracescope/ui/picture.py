@@ -8,6 +8,7 @@ import msgspec
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
 from PySide6.QtGui import QGuiApplication, QImage, QImageWriter, QPainter
 
+from tracescope.core import units
 from tracescope.core.errors import TraceError
 from tracescope.io.atomic import write_atomically
 from tracescope.ui.document import Document
@@ -55,7 +56,7 @@ def check_size(size: tuple[int, int], scale: float) -> None:
             f"a picture of {width}x{height} is too small to read", action=f"Use at least {SMALLEST[0]}x{SMALLEST[1]}."
         )
     if not 1 <= scale <= 4:
-        raise TraceError(f"a scale of {scale:g} is not possible", action="Use a scale from 1 to 4.")
+        raise TraceError(f"a scale of {units.significant(scale, 6)} is not possible", action="Use a scale from 1 to 4.")
     wide, high = width * scale, height * scale
     if max(wide, high) > LARGEST_SIDE or wide * high > MOST_PIXELS:
         raise TraceError(

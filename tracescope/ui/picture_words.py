@@ -1,8 +1,6 @@
 """The words of a picture: the headline that states the finding, the run line, and the caption with all it must name."""
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import tracescope
@@ -10,12 +8,12 @@ from tracescope.core import units
 from tracescope.core.category import StepKind
 from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.energy import error_words
+from tracescope.io.checksum import file_sha256
 from tracescope.ui.document import Document
 from tracescope.ui.step_facts import context_of, step_facts
 from tracescope.ui.view_state import ViewState
 
 SHA_SHOWN: Final = 12
-_PIECE: Final = 1 << 20
 
 
 def sha256_of(document: Document) -> str:
@@ -23,18 +21,14 @@ def sha256_of(document: Document) -> str:
     source = document.trace.meta.source
     if source.sha256 and source.name == document.path.name:
         return source.sha256
-    return document.remembered("sha256", 0, lambda: _file_sha256(document.path))
+    return document.remembered("sha256", 0, lambda: file_sha256(document.path) or "")
 
 
-def _file_sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
-    except OSError:
-        return ""
-    return digest.hexdigest()
+def checksum_words(document: Document) -> str:
+    """The checksum of the file that was opened and, where that was made from another, of its source as well."""
+    source, own = document.trace.meta.source.sha256, sha256_of(document)
+    said = f"sha256 {own[:SHA_SHOWN]}" if own else "sha256 unknown"
+    return said if source in ("", own) else f"{said} (source {source[:SHA_SHOWN]})"
 
 
 def headline(document: Document, view: ViewState) -> str:
@@ -105,11 +99,10 @@ def run_line(document: Document, view: ViewState) -> str:
 def caption_parts(document: Document, view: ViewState, left_out: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Every statement the caption must carry, in order; what is not known says so, what has no room too."""
     meta = document.trace.meta
-    sha = sha256_of(document)
     origin = f'synthetic trace, profile "{meta.profile}"' if meta.synthetic else "measured trace"
     parts = [
         document.name,
-        f"sha256 {sha[:SHA_SHOWN]}" if sha else "sha256 unknown",
+        checksum_words(document),
         origin,
         model_words(document),
         machine(document) or "machine unknown",
@@ -154,8 +147,10 @@ def _energy_words(document: Document) -> str:
     energy = document.basis.energy
     if energy is None:
         return "energy: no model for this machine"
-    bit, flop, watts = (fits[1] for fits in (energy.memory_pj_per_bit, energy.flop_pj, energy.static_w))
-    fit = f"energy {bit:g} pJ/bit, {flop:g} pJ/FLOP, {watts:g} W static, {energy.level} level"
+    bit, flop, watts = (
+        units.significant(fits[1], 6) for fits in (energy.memory_pj_per_bit, energy.flop_pj, energy.static_w)
+    )
+    fit = f"energy {bit} pJ/bit, {flop} pJ/FLOP, {watts} W static, {energy.level} level"
     source = energy.source.partition(";")[0].removeprefix(energy.word).lstrip(": ")
     return f"{fit}, {error_words(energy)}" + (f" ({source})" if source else "")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from tracescope.core.units import duration
+from tracescope.core import units
 from tracescope.ui.navigation import bounds, panned
 from tracescope.ui.session import Session
 
@@ -19,8 +19,8 @@ _LEAD: Final = 0.85
 
 def speed_label(speed: int) -> str:
     """``1 ms / s``."""
-    number, unit = duration(speed).split(" ")
-    return f"{float(number.replace(',', '')):g} {unit} / s"
+    number, unit = units.duration(speed).split(" ")
+    return f"{units.significant(float(number.replace(',', '')), 6)} {unit} / s"
 
 
 class Replay(QObject):

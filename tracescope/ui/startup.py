@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from tracescope.ui.opener import Backend, Opener
 
 EXIT_INTERRUPTED = 130
-_HEADLESS = "Without a display, make pictures with: tracescope render FILE -o picture.png"
+_X_PORT = 6000
+_PATIENCE_S = 3
 
 
 def run_app(files: Sequence[Path], fresh: bool = False, *, ranks: bool = False) -> int:
@@ -104,38 +106,57 @@ class Interrupts:
             self._close_window()
 
 
-def check_display() -> None:
-    """Raise TraceError where Qt would abort the process: there is no display, or a library that it needs is missing."""
+def check_display(file: Path | None = None) -> None:
+    """Raise TraceError where Qt would abort the process: there is no display, or a library that it needs is missing.
+
+    ``file`` is what was to be shown: the refusal names the command that draws it without a display.
+    """
     chosen = os.environ.get("QT_QPA_PLATFORM", "").split(":")[0].split(";")[0]
     if sys.platform != "linux" or chosen in ("offscreen", "minimal", "vnc", "linuxfb", "eglfs"):
         return
     wayland, display = os.environ.get("WAYLAND_DISPLAY"), os.environ.get("DISPLAY")
+    named = "FILE" if file is None else shlex.quote(str(file))
+    picture = "picture.png" if file is None else shlex.quote(f"{file.name.split('.')[0] or 'picture'}.png")
+    headless = f"Without a display, make pictures with: tracescope render {named} -o {picture}"
     if not display and not wayland:
-        raise TraceError("There is no display for a window.", action=_HEADLESS)
-    if wayland and chosen in ("", "wayland"):
+        raise TraceError("There is no display for a window.", action=headless)
+    if wayland and chosen in ("", "wayland") and wayland_answers(wayland):
         return
-    if display and not answers(display):
-        raise TraceError(f"The display {display} does not answer.", action=_HEADLESS)
+    if not display or not answers(display):
+        raise TraceError(f"The display {display or wayland} does not answer.", action=headless)
     missing = missing_library()
     if missing:
         raise TraceError(f"The window cannot start: {missing}", action="Run: tracescope doctor")
 
 
 def answers(display: str) -> bool:
-    """Whether an X server listens at ``display``; True for one on another host, which is not tried."""
+    """Whether an X server listens at ``display``, here or on another host, as one behind a secure shell does."""
     host, _, rest = display.rpartition(":")
     number = rest.split(".")[0]
-    if host not in ("", "unix") or not number.isdigit():
+    if not number.isdecimal() or host.endswith(":"):
+        return True  # not an address that is known here: Qt may know it
+    if host not in ("", "unix"):
+        try:
+            socket.create_connection((host.strip("[]"), _X_PORT + int(number)), _PATIENCE_S).close()
+        except (OSError, OverflowError, UnicodeError):
+            return False
         return True
-    for address in (f"\0/tmp/.X11-unix/X{number}", f"/tmp/.X11-unix/X{number}"):
-        with socket.socket(socket.AF_UNIX) as attempt:
-            attempt.settimeout(2)
-            try:
-                attempt.connect(address)
-            except OSError:
-                continue
-            return True
-    return False
+    return _listens(f"\0/tmp/.X11-unix/X{number}") or _listens(f"/tmp/.X11-unix/X{number}")
+
+
+def wayland_answers(display: str) -> bool:
+    """Whether a Wayland compositor listens at ``display``: a path, or a name in the user's runtime folder."""
+    return _listens(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), display))
+
+
+def _listens(address: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as attempt:
+        attempt.settimeout(_PATIENCE_S)
+        try:
+            attempt.connect(address)
+        except (OSError, ValueError):  # a path that is too long, or has a null inside
+            return False
+    return True
 
 
 def missing_library() -> str:

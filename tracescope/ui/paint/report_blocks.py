@@ -277,7 +277,7 @@ def paint_all_steps(canvas: Canvas, block: Block, document: Document, view: View
     top_ms = nice_top(scale_top(bars) / 1e6)
     for share in (0, 0.5, 1):
         y = plot.bottom() - share * plot.height()
-        canvas.text(plot.left() - 6, y + 4, f"{share * top_ms:g}", Style(11, 400, theme.text2), AT_RIGHT)
+        canvas.text(plot.left() - 6, y + 4, units.significant(share * top_ms, 6), Style(11, 400, theme.text2), AT_RIGHT)
         if share:
             canvas.hline(plot.left(), plot.right(), y, theme.grid)
     canvas.painter.save()

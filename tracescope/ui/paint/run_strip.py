@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QImage, QPainter
 
+from tracescope.core import units
 from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, layer
@@ -217,7 +218,7 @@ def _axis(canvas: Canvas, plot: QRectF, top_ms: float) -> None:
     style = Style(10, 400, canvas.theme.muted)
     for share in (1.0, 0.5, 0.0):
         y = plot.bottom() - share * plot.height()
-        text = f"{share * top_ms:g}" + (" ms" if share == 1 else "")
+        text = units.significant(share * top_ms, 6) + (" ms" if share == 1 else "")
         canvas.text(plot.left() - 6, y + 4, text, style, AT_RIGHT)
         if share:
             canvas.hline(plot.left(), plot.right(), y, canvas.theme.grid)

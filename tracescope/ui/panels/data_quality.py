@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from PySide6.QtWidgets import QVBoxLayout
 
 from tracescope.core.report import ImportReport
+from tracescope.core.report_words import in_words
 from tracescope.core.trace import Trace
 from tracescope.core.units import count, duration, percent
 from tracescope.ui.panels.panel import PanelWidget
@@ -49,8 +50,8 @@ def _counters(report: ImportReport) -> list[Finding]:
         Finding("count", "imported", count(report.imported)),
         Finding("count", "dropped", count(sum(report.dropped.values()))),
     ]
-    rows += [Finding("dropped", reason.replace("_", " "), count(n)) for reason, n in report.dropped.items()]
-    rows += [Finding("flagged", reason.replace("_", " "), count(n)) for reason, n in report.flagged.items()]
+    rows += [Finding("dropped", in_words(reason), count(n)) for reason, n in report.dropped.items()]
+    rows += [Finding("flagged", in_words(reason), count(n)) for reason, n in report.flagged.items()]
     if report.truncated_at_byte is not None:
         rows.append(Finding("dropped", "the file is cut short at byte", count(report.truncated_at_byte)))
     rows.append(Finding("count", "device time that no rule matched", duration(report.unclassified_ns)))

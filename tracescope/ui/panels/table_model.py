@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
-from tracescope.analysis.table import Cell
+from tracescope.analysis.table import Cell, inert
 from tracescope.core.category import Category
 from tracescope.core.errors import printable
 from tracescope.ui.fonts import font
@@ -94,12 +94,15 @@ class TableModel(QAbstractTableModel):
         return self._order[row]
 
     def copied(self, rows: Sequence[int]) -> str:
-        """Headings with units and the cells of ``rows`` (places) as tab-separated lines; numbers without commas."""
+        """Headings with units and the cells of ``rows`` (places) as tab-separated lines.
+
+        Numbers lose their commas; text stays, but for what a spreadsheet would run as a formula.
+        """
         shown = [c for c in self.columns if c.draw is not Draw.BAR and c.title]
         lines = ["\t".join(c.heading for c in shown)]
         for row in rows:
             source = self._order[row]
-            lines.append("\t".join(c.text(c.cell(source)).replace(",", "") for c in shown))
+            lines.append("\t".join(_copied(c, c.cell(source)) for c in shown))
         return "\n".join(lines) + "\n"
 
     def _arrange(self) -> None:
@@ -170,6 +173,11 @@ class TableModel(QAbstractTableModel):
             left = column.draw in (Draw.TEXT, Draw.CHIP, Draw.BAR)
             return (Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight) | Qt.AlignmentFlag.AlignVCenter
         return None
+
+
+def _copied(column: ScreenColumn, cell: Cell) -> str:
+    text = column.text(cell)
+    return inert(text) if isinstance(cell, str) else text.replace(",", "")
 
 
 def _key(cell: Cell) -> tuple[int, float, str]:

@@ -1,0 +1,75 @@
+"""What the reasons of an import report mean, in a sentence each; JSON keeps the reasons themselves."""
+
+from typing import Final
+
+REASONS: Final = {
+    # Left out
+    "bad_json": "a line that is no JSON object",
+    "bad_number": "a value that is not the number that its column holds",
+    "bad_time": "a time that cannot be read",
+    "callback_record": "a record of a callback, which the records of the calls themselves repeat",
+    "counter_collection": "values of hardware counters, which are not laid out in time",
+    "cpu_samples": "samples of call stacks on the CPU, which no lane shows",
+    "cpu_scheduling": "when the system ran which thread, which no lane shows",
+    "failed": "a request that its source marks as failed",
+    "invalid_duration": "a duration that is no number, or that ends beyond every clock",
+    "invalid_sample": "a sample without a value or a time, or of more counters than are kept",
+    "invalid_timestamp": "a time that is missing, no number, or beyond every clock",
+    "invalid_value": "a counter's value that is no number",
+    "misplaced_end": "an end for which nothing had begun on its track",
+    "missing_value": "a field that a request needs is not there",
+    "negative_duration": "it would end before it starts",
+    "no_output_tokens": "a request that generates nothing",
+    "no_phase": "an element that does not say what kind of event it is",
+    "no_timestamp": "an event without a time",
+    "not_an_event": "an element that is no JSON object",
+    "object_event": "the life of an object, which no lane shows",
+    "pc_sample": "a sample of a program counter, which no lane shows",
+    "ragged_row": "a row with another number of fields than the header",
+    "sample_event": "a sample of a call stack, which no lane shows",
+    "unclosed_quote": "a row whose quotation mark is never closed",
+    "unknown_clock": "a time on a clock that nothing relates to the others",
+    "unknown_nvtx_event": "an NVTX record that is neither a range nor a mark",
+    "unknown_phase": "a kind of event that the format does not define",
+    "unreadable_event": "an element whose JSON cannot be read",
+    "unreadable_packet": "a packet whose bytes cannot be read",
+    "unreadable_record": "a record that cannot be read",
+    "unreadable_row": "a row that cannot be read",
+    "unsupported_event": "a kind of track event that no lane shows",
+    "unsupported_packet": "a packet about something else than events on tracks",
+    "unsupported_phase": "a kind of event that no lane shows (memory dumps, contexts, links)",
+    "unsupported_table": "rows of a table that holds no kernel, copy, call or marker",
+    "wrong_number_of_fields": "a row with another number of fields than the header",
+    # Flagged: kept, and worth knowing
+    "below_a_nanosecond": "times finer than a nanosecond, rounded half to even",
+    "category_merged": "categories beyond those that can be told apart, shown as one",
+    "clock_not_converted": "times on a clock without a snapshot, taken as they are",
+    "counters_of_events_not_read": "counter values inside other events; only those of counter tracks are read",
+    "damaged_gzip": "the gzip data is damaged or cut short at its end, so what it holds may be wrong",
+    "damaged_metadata": "fields of the file beside its events that cannot be read",
+    "details_too_long": "arguments too long to keep; the event itself is there",
+    "duplicate_device": "a device described more than once; the first description counts",
+    "impossible_amount": "an event said to move more bytes or FLOPs than any can, so they count as unknown",
+    "lone_flow_end": "an arrow whose start is not in the file, as of a launch before recording; no event is lost",
+    "metadata_too_long": "fields of the file beside its events that are too long to keep",
+    "missing_duration": "an event that says no duration, shown as an instant",
+    "missing_track_id": "an event that does not say where it ran, shown on a track of its own",
+    "out_of_order": "requests that stand before an earlier one; they are served in order of arrival",
+    "overlapping": "events that overlap others of their own track, shown in lanes below it, none shortened",
+    "packets_lost_in_recording": "places where the recorder itself says that it lost packets",
+    "sub_nanosecond": "times finer than a nanosecond, rounded half to even",
+    "text_repaired": "text that is not valid UTF-8; a mark stands for each wrong byte",
+    "text_shortened": "names too long to keep whole",
+    "too_deep": "arguments nested too deeply to keep; the event itself is there",
+    "trailing_text": "more text after the end of the trace, which was not read",
+    "unfinished": "events that begin and never end, drawn to the end of the trace",
+    "unknown_name": "events whose name the file does not give",
+    "unreadable_metadata": "descriptions of processes, threads or kernels that cannot be read",
+    "unterminated_array": "a list of events that the file does not close, as a profiler that was stopped leaves it",
+}
+"""Every reason that a reader or recognition counts under, whether something was left out or only flagged."""
+
+
+def in_words(reason: str) -> str:
+    """The sentence for ``reason``; the reason itself, spelled as words, where it is of another version."""
+    return REASONS.get(reason, reason.replace("_", " "))
