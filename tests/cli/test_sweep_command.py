@@ -147,3 +147,16 @@ def test_more_than_can_be_served_waits_without_end(document: Document) -> None:
     row = document("sweep", *COMMON, "--batch", "1", "--context", "512", *options)["rows"][0]
     assert row["utilisation"] > 1
     assert (row["queue_wait_s"], row["queue_wait_low_s"], row["queue_wait_high_s"]) == (None, None, None)
+
+
+def test_the_joules_of_a_token_do_not_fall_as_ranks_are_added(capsys: pytest.CaptureFixture[str]) -> None:
+    energy = {}
+    for ranks in (1, 2, 4, 8):
+        options = ["--batch", "1,16,64", "--context", "512,8192", "--tp", str(ranks), "--json"]
+        assert run(["sweep", "--model", "llama-3-70b", "--hardware", "h100-sxm", *options]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        assert {row["ranks"] for row in rows} == {ranks}
+        assert all(row["energy_j"]["mid"] == pytest.approx(ranks * row["energy_rank_j"]["mid"]) for row in rows)
+        energy[ranks] = [row["energy_j"]["mid"] / row["batch"] for row in rows]
+    for fewer, more in ((1, 2), (2, 4), (4, 8)):
+        assert all(b >= a * (1 - 1e-9) for a, b in zip(energy[fewer], energy[more], strict=True))

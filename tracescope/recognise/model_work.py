@@ -1,13 +1,14 @@
 """What the model says an op of a step moves: looked up by the op's place, scaled to the step's requests."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from tracescope.core.category import Op
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.kv_cache import attended_tokens
 from tracescope.floor.layer_weights import expert_reads
-from tracescope.floor.matrices import shard
+from tracescope.floor.matrices import expert_matrices, shard
 from tracescope.floor.step_ops import (
     OpWork,
     closing_ops,
@@ -26,6 +27,13 @@ _PARTS: dict[Op, tuple[Op, str]] = {
     Op.UP: (Op.GATE_UP, "mlp.up_proj"),
 }
 """Ops that are finer than the model's: the whole they are part of, and the weight that is theirs."""
+
+
+_EXPERT_KERNELS: Final[dict[Section, tuple[slice, ...]]] = {
+    Section.EXPERTS_IN_TWO: (slice(0, -1), slice(-1, None)),
+    Section.EXPERTS_IN_THREE: (slice(0, 1), slice(1, 2), slice(2, None)),
+}
+"""Which of an expert's matrices (gate, up and down) the first, second and third kernel multiplies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +78,31 @@ class ModelWork:
         """The work of the op at ``place``; None where the model has none there."""
         if place.layer >= self.model.layers:
             return None
+        if place.section in _EXPERT_KERNELS:
+            return self._by_place.get(OpPlace(place.layer, Op.EXPERTS, Section.OUTSIDE, 0))
         layer = place.layer if self.layers_differ else min(place.layer, 0)
         section = place.section if place.op is Op.NORM and layer >= 0 else Section.OUTSIDE
         whole, module = _PARTS.get(place.op, (place.op, ""))
         found = self._by_place.get(OpPlace(layer, whole, section, place.ordinal))
         return self._part(found, module) if found is not None and module else found
 
-    def experts_read(self, layer: int, tokens: int) -> int:
-        """Expert bytes that ``layer`` is expected to read for ``tokens``."""
-        return expert_reads(self.model, tokens, self.ranks)[layer]
+    def experts_read(self, place: OpPlace, tokens: int) -> int:
+        """Expert bytes that the kernel at ``place`` is expected to read for ``tokens``: those of its own matrices."""
+        return self._of_kernel(place, expert_reads(self.model, tokens, self.ranks)[place.layer])
+
+    def expert_flops(self, place: OpPlace, flops: int) -> int:
+        """Its share of the ``flops`` of all products of the experts."""
+        return self._of_kernel(place, flops)
+
+    def _of_kernel(self, place: OpPlace, amount: int) -> int:
+        """The part of ``amount`` that is of one of several kernels, by elements; whole numbers that add up to it."""
+        kernels = _EXPERT_KERNELS.get(place.section, (slice(None),))
+        elements = [matrix.elements for matrix in expert_matrices(self.model, self.ranks)]
+        upto = 0
+        for kernel in kernels[: place.ordinal]:
+            upto += sum(elements[kernel])
+        here = upto + sum(elements[kernels[place.ordinal]]) if place.ordinal < len(kernels) else upto
+        return amount * here // sum(elements) - amount * upto // sum(elements)
 
     def attention(self, layer: int, batch: int, context: int) -> tuple[int, int]:
         """KV bytes and FLOPs of attention for ``batch`` requests with ``context`` cached tokens between them.

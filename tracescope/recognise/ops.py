@@ -19,6 +19,10 @@ class Section(IntEnum):
     BEFORE_QKV = 1
     BEFORE_ATTENTION = 2
     AFTER_ATTENTION = 3
+    EXPERTS_IN_TWO = 4
+    """Products of experts in two kernels: gate and up in the first, down in the second."""
+    EXPERTS_IN_THREE = 5
+    """The same with gate and up apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +127,9 @@ class _Reader:
         if routed:
             for i in gemms:
                 self.op[i] = Op.ROUTER if i < routed[0] else Op.OTHER
+            kernels = {2: Section.EXPERTS_IN_TWO, 3: Section.EXPERTS_IN_THREE}.get(len(experts))
+            for i in experts if kernels else ():
+                self.section[i] = kernels or Section.AFTER_ATTENTION
             return
         names = {1: (Op.DOWN,), 2: (Op.GATE_UP, Op.DOWN), 3: (Op.GATE, Op.UP, Op.DOWN)}
         self._name(gemms, names.get(len(gemms), (Op.OTHER,) * len(gemms)))

@@ -185,7 +185,7 @@ class _Counter:
             return COMPANION
         known = self.model.at(place) if self.model else None
         if known is not None and facts.kind is not StepKind.OTHER:
-            return self._from_model(known, facts, place.layer)
+            return self._from_model(known, facts, place)
         if known is None and self.model is not None and place.ordinal > 0:
             # A second kernel of an op that the model counts once (the norm of K beside that of Q).
             return COMPANION
@@ -223,7 +223,7 @@ class _Counter:
         per_token = shape.flops // (shape.batch * shape.keys)
         return replace(row, kv_read=used * shape.kv_per_token, flops=used * per_token, bytes_from=facts.context_from)
 
-    def _from_model(self, known: OpWork, facts: StepSetting, layer: int) -> WorkRow:
+    def _from_model(self, known: OpWork, facts: StepSetting, place: OpPlace) -> WorkRow:
         assert self.model is not None
         rows = facts.batch if known.op in (Op.LM_HEAD, Op.SAMPLE) else facts.tokens
         row = WorkRow(
@@ -237,12 +237,14 @@ class _Counter:
             bytes_from=BytesFrom.MODEL,
         )
         if known.op is Op.EXPERTS:  # how many of them depends on the tokens: an expectation
-            return replace(row, weight_read=self.model.experts_read(layer, rows) if rows > 0 else UNKNOWN)
+            read = self.model.experts_read(place, rows) if rows > 0 else UNKNOWN
+            flops = self.model.expert_flops(place, row.flops) if rows > 0 else UNKNOWN
+            return replace(row, weight_read=read, flops=flops)
         if known.op is not Op.ATTENTION:
             return row
         if facts.context < 0:
             return replace(row, kv_read=UNKNOWN, flops=UNKNOWN, bytes_from=BytesFrom.NONE)
-        read, flops = self.model.attention(layer, facts.batch, facts.context)
+        read, flops = self.model.attention(place.layer, facts.batch, facts.context)
         decode = facts.kind is StepKind.DECODE
         return replace(row, kv_read=read, flops=flops if decode else UNKNOWN, bytes_from=facts.context_from)
 
