@@ -25,8 +25,6 @@ from tracescope.core.model import Workload
 from tracescope.load import open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
-from tracescope.ui import navigation
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import register_fonts
 from tracescope.ui.paint.counters import paint_bandwidth, paint_energy
 from tracescope.ui.paint.geometry import LARGE, sizes_for
@@ -35,7 +33,9 @@ from tracescope.ui.paint.run_strip import paint_run_strip
 from tracescope.ui.paint.step_bar import paint_step_bar
 from tracescope.ui.paint.time_axis import paint_time_axis
 from tracescope.ui.theme import LIGHT
-from tracescope.ui.view_state import ViewState
+from tracescope.view import navigation
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 Frame = Callable[[Document, ViewState, QImage], None]
 

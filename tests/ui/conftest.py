@@ -14,11 +14,11 @@ from tracescope.load import save_trace
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
 from tracescope.ui import backend
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import font
 from tracescope.ui.main_window import MainWindow
 from tracescope.ui.messages import Messages
 from tracescope.ui.settings import SettingsStore
+from tracescope.view.document import Document
 
 STEPS = 6
 

@@ -13,8 +13,8 @@ from tracescope.core.model import Workload
 from tracescope.core.trace import Trace
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
-from tracescope.ui.document import Document
 from tracescope.ui.theme import Theme, colour
+from tracescope.view.document import Document
 
 Painted = Callable[[QPainter], None]
 

@@ -10,7 +10,7 @@ from tracescope.ui.actions import ACTIONS, MENUS, action
 from tracescope.ui.commands import Commands
 from tracescope.ui.icons import ICON_NAMES
 from tracescope.ui.key_overlay import KeyOverlay, key_rows
-from tracescope.ui.view_state import OVERLAY_KEYS
+from tracescope.view.overlays import OVERLAY_KEYS
 
 
 def test_names_titles_and_keys_are_unique() -> None:
@@ -23,7 +23,7 @@ def test_names_titles_and_keys_are_unique() -> None:
 @pytest.mark.parametrize("row", ACTIONS, ids=[a.name for a in ACTIONS])
 def test_every_action_can_be_done(row: object) -> None:
     a = action(row.name)  # type: ignore[attr-defined]
-    assert callable(getattr(Commands, a.name))
+    assert callable(getattr(Commands, "toggle" if a.overlay else a.name))
     assert a.menu in (*MENUS, "")
     assert a.menu or a.keys
     assert not a.icon or a.icon in ICON_NAMES

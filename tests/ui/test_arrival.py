@@ -7,7 +7,7 @@ import pytest
 from tests.lod.made_traces import Made, make_trace
 from tracescope.core.trace import UNKNOWN, Device
 from tracescope.models import load_hardware, make_basis
-from tracescope.ui.arrival import arrival_notes, one_at_a_time
+from tracescope.view.arrival import arrival_notes, one_at_a_time
 
 
 @pytest.mark.parametrize(("machine", "said"), [("mi300x", True), ("h100-sxm", False), (None, False)])

@@ -11,10 +11,10 @@ from tests.ui.drawn import document_of, llama
 from tracescope.core.category import Category, Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.planes import Plane
-from tracescope.ui.lane_rows import content_of, figures, path_floor_ns, rows_of, step_time_in
-from tracescope.ui.navigation import fit_step
 from tracescope.ui.paint.dependency import incoming
 from tracescope.ui.paint.lanes import nearest_outside
+from tracescope.view.lane_rows import content_of, figures, path_floor_ns, rows_of, step_time_in
+from tracescope.view.navigation import fit_step
 
 
 def test_the_ledger_and_the_idle_time_sum_to_the_gap() -> None:

@@ -12,15 +12,15 @@ from tracescope.core.model import Workload
 from tracescope.core.timerange import TimeRange
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.decode import synthesize
-from tracescope.ui.document import Document
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.counters import energy_columns, paint_energy
 from tracescope.ui.paint.report_blocks import paint_energy_of_step
 from tracescope.ui.paint.report_lanes import Block
-from tracescope.ui.panels.inspection import inspect_step
 from tracescope.ui.panels.inspection_layout import blocks_of
-from tracescope.ui.picture_words import caption_parts
 from tracescope.ui.theme import LIGHT
+from tracescope.view.document import Document
+from tracescope.view.inspection import inspect_step
+from tracescope.view.picture_words import caption_parts
 
 MACHINES = {"h100-sxm": "in 9 of 10 public runs", "a100-80gb-sxm": "extrapolated", "lesson-1tbs": "invented"}
 CAPPED = "b200-sxm"

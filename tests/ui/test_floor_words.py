@@ -13,18 +13,18 @@ from tracescope.analysis.layers import layers_table
 from tracescope.core.category import Category, Op
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
-from tracescope.ui.document import Document
-from tracescope.ui.floor_words import event_floor, floor_micros, share_of_floor, share_text, why_no_floor
 from tracescope.ui.paint.geometry import GUTTER, RIGHT
 from tracescope.ui.paint.step_bar import BAR_TOP, floor_line_words, paint_step_bar
-from tracescope.ui.panels.inspection import inspect_event, inspect_step
 from tracescope.ui.panels.layers import layers_columns
 from tracescope.ui.panels.off_the_floor import gap_columns
 from tracescope.ui.panels.where_the_gap_goes import WhereTheGapGoes
-from tracescope.ui.picture_words import headline
 from tracescope.ui.status import status_parts
-from tracescope.ui.step_facts import step_facts
 from tracescope.ui.theme import LIGHT
+from tracescope.view.document import Document
+from tracescope.view.floor_words import event_floor, floor_micros, share_of_floor, share_text, why_no_floor
+from tracescope.view.inspection import inspect_event, inspect_step
+from tracescope.view.picture_words import headline
+from tracescope.view.step_facts import step_facts
 
 WEIGHTS, KV, COMPUTE = Category.WEIGHT_READ, Category.KV_READ, Category.COMPUTE
 

@@ -4,9 +4,9 @@ from tests.lod.made_traces import STREAM, Made, make_trace
 from tests.ui.drawn import document_of, llama
 from tracescope.core.category import TrackKind
 from tracescope.core.trace import Track
-from tracescope.ui.document import Document
-from tracescope.ui.navigation import next_event, next_on_path, panned_by, select_event, zoomed
-from tracescope.ui.panels.inspection import inspect_event
+from tracescope.view.document import Document
+from tracescope.view.inspection import inspect_event
+from tracescope.view.navigation import next_event, next_on_path, panned_by, select_event, zoomed
 
 SECOND = Track(TrackKind.DEVICE_STREAM, "stream 8", device=0)
 

@@ -11,7 +11,6 @@ from tracescope.core.category import Category, Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Bars, Columns, columns_of
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.bar_style import BarStyle, Marks, place
 from tracescope.ui.paint.bars import paint_bars
@@ -20,6 +19,7 @@ from tracescope.ui.paint.folded import column_heights, paint_columns
 from tracescope.ui.paint.geometry import TimeScale
 from tracescope.ui.paint.hatch import GAP, INK, hatch_brush, hatch_pixels
 from tracescope.ui.theme import DARK, LIGHT, Theme
+from tracescope.view.document import Document
 
 VISIBLE = TimeRange(0, 1000)
 BAND = QRectF(0, 10, 500, 20)

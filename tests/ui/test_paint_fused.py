@@ -13,14 +13,14 @@ from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Bars, Columns
 from tracescope.lod.planes import Plane
 from tracescope.lod.pyramid import SMALLEST_ROW
-from tracescope.ui.document import Document
-from tracescope.ui.lane_rows import figures, rows_of
 from tracescope.ui.paint.bar_style import PALE, BarStyle, Marks
 from tracescope.ui.paint.bars import paint_bars
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.geometry import TimeScale
 from tracescope.ui.theme import LIGHT, mixed
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.lane_rows import figures, rows_of
+from tracescope.view.view_state import ViewState
 
 
 def document_of(count: int, took: int = 1000) -> Document:

@@ -13,16 +13,16 @@ from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
 from tracescope.lod.fold import ids_in_sight
-from tracescope.ui.document import Document
 from tracescope.ui.paint.counters import paint_bandwidth, paint_energy
 from tracescope.ui.paint.geometry import COMPACT, GUTTER, HUGE, LARGE, NORMAL, RIGHT, Sizes, sizes_for
 from tracescope.ui.paint.lanes import paint_lanes, place_rows
 from tracescope.ui.paint.run_strip import nice_top, paint_run_strip, step_at_x
 from tracescope.ui.paint.step_bar import paint_step_bar
 from tracescope.ui.paint.time_axis import paint_playhead, paint_time_axis, tick_step, ticks
-from tracescope.ui.step_facts import step_facts
 from tracescope.ui.theme import DARK, LIGHT, Theme
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.step_facts import step_facts
+from tracescope.view.view_state import ViewState
 
 ALL = frozenset({"path", "floor", "energy"})
 

@@ -12,14 +12,15 @@ from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
 from tracescope.floor.energy import Energy, worth_a_range
-from tracescope.ui.main_window import MainWindow, shown_overlays
+from tracescope.ui.main_window import MainWindow
 from tracescope.ui.paint.time_axis import ticks
-from tracescope.ui.panels.inspection import inspect_event, inspect_step
 from tracescope.ui.panels.layers import LayersPanel
-from tracescope.ui.panels.range_statistics import inspect_range
 from tracescope.ui.panels.steps import steps_columns
 from tracescope.ui.panels.where_the_gap_goes import row_height
 from tracescope.ui.status import status_parts
+from tracescope.view.inspection import inspect_event, inspect_step
+from tracescope.view.overlays import shown_overlays
+from tracescope.view.range_statistics import inspect_range
 
 
 def test_a_range_counts_the_part_of_an_event_that_lies_inside() -> None:

@@ -15,15 +15,15 @@ from tracescope.core.hardware import Basis
 from tracescope.core.report import Source
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.legend import legend_rows
 from tracescope.ui.paint.report_blocks import IN_ORDER, blocks_height
 from tracescope.ui.paint.report_lanes import lanes_height
 from tracescope.ui.paint.report_plan import FLOOR, plan_picture
 from tracescope.ui.picture import check_size, png_bytes, render_picture, save_png, view_in_picture
-from tracescope.ui.picture_words import caption_parts, headline, run_line, sha256_of, wrapped
 from tracescope.ui.theme import DARK, LIGHT, Theme
+from tracescope.view.document import Document
+from tracescope.view.picture_words import caption_parts, headline, run_line, sha256_of, wrapped
 
 ALL = frozenset({"path", "floor", "energy"})
 

@@ -5,7 +5,7 @@ import pytest
 from tracescope.core.model import Workload
 from tracescope.floor.step_floor import step_floor
 from tracescope.models import load_hardware, load_model, make_basis
-from tracescope.ui.preview import preview
+from tracescope.view.preview import preview
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from tracescope.lod.planes import Plane
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.lod.rescale import FloorScales
 from tracescope.models import load_hardware, make_basis
-from tracescope.ui import document as document_module
-from tracescope.ui.document import Document
 from tracescope.ui.main_window import MainWindow
+from tracescope.view import document as document_module
+from tracescope.view.document import Document
 
 
 @pytest.fixture

@@ -13,12 +13,13 @@ from pytestqt.qtbot import QtBot
 
 from tracescope.core.category import Op
 from tracescope.core.timerange import TimeRange
-from tracescope.ui.document import Document
 from tracescope.ui.key_overlay import KeyOverlay
 from tracescope.ui.main_window import MainWindow
-from tracescope.ui.navigation import select_event
 from tracescope.ui.panels.inspector import spoken
-from tracescope.ui.view_state import OVERLAY_KEYS, ViewState
+from tracescope.view.document import Document
+from tracescope.view.navigation import select_event
+from tracescope.view.overlays import OVERLAY_KEYS
+from tracescope.view.view_state import ViewState
 
 MakeWindow = Callable[..., MainWindow]
 CTRL = Qt.KeyboardModifier.ControlModifier

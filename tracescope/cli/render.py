@@ -16,12 +16,12 @@ from tracescope.cli.numbers import Whole
 from tracescope.cli.trace_file import file_command
 from tracescope.core.errors import TraceError, printable
 from tracescope.core.timerange import TimeRange
-from tracescope.ui.view_state import OVERLAY_KEYS
+from tracescope.view.overlays import OVERLAY_KEYS, OVERLAYS
 
 if TYPE_CHECKING:
     from tracescope.load import Opened
-    from tracescope.ui.document import Document
-    from tracescope.ui.view_state import ViewState
+    from tracescope.view.document import Document
+    from tracescope.view.view_state import ViewState
 
 EXIT_INTERRUPTED: Final = 130
 _SIZE: Final = re.compile(r"([0-9]{1,6})[x×]([0-9]{1,6})")
@@ -39,15 +39,21 @@ _SIZE: Final = re.compile(r"([0-9]{1,6})[x×]([0-9]{1,6})")
 @click.option("--size", default="1600x900", show_default=True, metavar="WxH", help="Logical pixels.")
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Pixels of the file per logical pixel, 1-4.")
 @click.option("--theme", type=click.Choice(("light", "dark")), default="light", show_default=True)
-@click.option("--overlays", default=",".join(OVERLAY_KEYS), show_default=True, metavar="LIST", help="What to lay over.")
+@click.option(
+    "--overlays",
+    default=",".join(OVERLAY_KEYS),
+    show_default=True,
+    metavar="LIST",
+    help="What to lay over: " + "; ".join(f"{o.key}, {o.does}" for o in OVERLAYS) + ".",
+)
 def render_command(
     opened: "Opened", *, output: Path, kind: str, step: int | None, layer: int | None, span: str | None, size: str,
     scale: float, theme: str, overlays: str,
 ) -> int:  # fmt: skip
     """Draw the timeline of one step with its floor, gap and caption."""
-    from tracescope.ui.document import Document
     from tracescope.ui.picture import check_size, offscreen_application, render_picture, save_png
     from tracescope.ui.theme import THEMES
+    from tracescope.view.document import Document
 
     _refuse_unknown(output, kind)
     wanted = _size(size)

@@ -15,8 +15,8 @@ from tracescope.core.errors import TraceError, printable
 @click.option("--ranks", is_flag=True, help="The files are ranks of one run: show them as one trace.")
 def window(files: tuple[Path, ...], fresh: bool, ranks: bool) -> int:
     """Open the window with FILES."""
-    from tracescope.ui.arrival import one_at_a_time
     from tracescope.ui.startup import check_display, run_app
+    from tracescope.view.arrival import one_at_a_time
 
     try:
         check_display(files[0] if files else None)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from tracescope.view.overlays import OVERLAYS
+
 
 class Needs(Enum):
     """What must be there for an action to be enabled."""
@@ -26,7 +28,10 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One command. ``name`` is the method of ``Commands`` that does it; ``menu`` is empty for what only has keys."""
+    """One command; ``menu`` is empty for what only has keys.
+
+    ``name`` is the method of ``Commands`` that does it; an ``overlay`` is switched.
+    """
 
     name: str
     title: str
@@ -88,9 +93,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("next_on_path", "Next along the critical path", "Go", ("]", "Alt+Down"), _S, group="path"),
     Action("play", "Play or pause the replay", "Go", ("Space",), _T, _LOCAL, icon="play", group="replay"),
     Action("slower", "Replay slower", "Go", ("Shift+Space",), _T, _LOCAL, group="replay"),
-    Action("toggle_path", "Critical path", "Overlays", ("C",), _T, icon="path", checkable=True, overlay="path"),
-    Action("toggle_floor", "Floor", "Overlays", ("B",), _T, icon="floor", checkable=True, overlay="floor"),
-    Action("toggle_energy", "Energy", "Overlays", ("E",), _T, icon="energy", checkable=True, overlay="energy"),
+    *(
+        Action(f"toggle_{o.key}", o.title, "Overlays", o.keys, _T, icon=o.icon, checkable=True, overlay=o.key)
+        for o in OVERLAYS
+    ),
     Action("show_keys", "Keys", "Help", ("?",), _N),
     Action("about", "About tracescope", "Help", (), _N),
 )

@@ -11,8 +11,8 @@ from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.recognise.kernel_rules import Rule
 from tracescope.recognise.user_rules import FAMILIES, append_rule, pattern_for, user_rules_path
 from tracescope.synth.decode import synthesize
-from tracescope.ui.document import Document
 from tracescope.ui.settings import SynthForm
+from tracescope.view.document import Document
 
 
 def is_native(path: Path) -> bool:

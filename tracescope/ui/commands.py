@@ -10,18 +10,18 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
 import tracescope
 from tracescope.core.errors import TraceError, printable
-from tracescope.ui import navigation
-from tracescope.ui.document import Document
 from tracescope.ui.export_image import copy_image, export_image
 from tracescope.ui.key_overlay import KeyOverlay
 from tracescope.ui.messages import Message, Messages
 from tracescope.ui.opener import Opener
 from tracescope.ui.picture import view_in_picture
-from tracescope.ui.picture_words import sha256_of
 from tracescope.ui.replay import Replay
 from tracescope.ui.session import Session
 from tracescope.ui.settings import SettingsStore
-from tracescope.ui.view_state import ViewState
+from tracescope.view import navigation
+from tracescope.view.document import Document
+from tracescope.view.picture_words import sha256_of
+from tracescope.view.view_state import ViewState
 
 ZOOM = 1.25
 PAN = 0.12
@@ -323,17 +323,11 @@ class Commands(QObject):
         """Replay slower."""
         self._replay.slower()
 
-    def toggle_path(self) -> None:
-        """Switch the critical path lane."""
-        self._toggle("path")
-
-    def toggle_floor(self) -> None:
-        """Switch floors and gaps."""
-        self._toggle("floor")
-
-    def toggle_energy(self) -> None:
-        """Switch the energy track."""
-        self._toggle("energy")
+    def toggle(self, overlay: str) -> None:
+        """Switch one overlay and remember what is shown for the next trace."""
+        self._look(lambda _document, view: view.toggled(overlay))
+        if self._session.view is not None:
+            self._settings.change(overlays=tuple(sorted(self._session.view.overlays)))
 
     # Help -------------------------------------------------------------------------------------------------------
 
@@ -368,11 +362,6 @@ class Commands(QObject):
 
     def _pan(self, share: float) -> None:
         self._look(lambda document, view: navigation.panned_by(document, view, share))
-
-    def _toggle(self, overlay: str) -> None:
-        self._look(lambda _document, view: view.toggled(overlay))
-        if self._session.view is not None:
-            self._settings.change(overlays=tuple(sorted(self._session.view.overlays)))
 
 
 def view_fits(document: Document, view: ViewState) -> bool:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from PySide6.QtGui import QImage
 
-from tracescope.ui.document import Document
 from tracescope.ui.picture import render_picture, save_png
 from tracescope.ui.theme import LIGHT
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 SIZE = (1600, 900)
 """Logical pixels of an exported picture; the file has this times the scale."""

@@ -5,8 +5,8 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from tracescope.ui.fonts import elided, font
-from tracescope.ui.preview import Preview
 from tracescope.ui.theme import LIGHT, Theme, colour
+from tracescope.view.preview import Preview
 
 
 class FloorBar(QWidget):

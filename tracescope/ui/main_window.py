@@ -21,13 +21,11 @@ from tracescope.models import hardware_presets, model_presets
 from tracescope.ui import style
 from tracescope.ui.commands import Commands
 from tracescope.ui.docks import Docks
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, font
 from tracescope.ui.import_bar import ImportBar
 from tracescope.ui.jobs import Jobs
 from tracescope.ui.menus import Menus, build_actions
 from tracescope.ui.messages import Message, MessageBar, Messages, plain_label
-from tracescope.ui.navigation import to_step
 from tracescope.ui.opener import Backend, Opener, sample_paths
 from tracescope.ui.paint.geometry import MINIMUM_WINDOW
 from tracescope.ui.replay import Replay
@@ -38,6 +36,8 @@ from tracescope.ui.theme import THEMES, Theme
 from tracescope.ui.timeline.timeline import Timeline
 from tracescope.ui.toolbar import Toolbar
 from tracescope.ui.welcome import Welcome
+from tracescope.view.navigation import to_step
+from tracescope.view.overlays import shown_overlays
 
 FIRST_SIZE = (1440, 900)
 TITLE_PX = 560
@@ -298,14 +298,6 @@ class MainWindow(QMainWindow):
         self.toolbar.fit_width(self.width())
         self.timeline.fit_window(self.width(), self.height())
         self.docks.fit(self.width(), self.height())
-
-
-def shown_overlays(document: Document) -> frozenset[str]:
-    """The overlays that have anything to show: a trace without steps has no path, and no floor to draw."""
-    if not document.has_steps:
-        return frozenset()
-    priced = {"floor"} if document.has_floor else set()
-    return frozenset({"path", *priced, *({"energy"} if document.basis.energy is not None else set())})
 
 
 def _row(*widgets: QWidget) -> QWidget:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -23,7 +24,9 @@ def build_actions(owner: QObject, commands: object) -> dict[str, QAction]:
         qaction.setCheckable(row.checkable)
         if row.scope is Scope.WINDOW:
             qaction.setShortcuts([QKeySequence(key) for key in row.keys])
-        method: Callable[[], None] = getattr(commands, row.name)
+        method: Callable[..., None] = getattr(commands, "toggle" if row.overlay else row.name)
+        if row.overlay:
+            method = partial(method, row.overlay)
         qaction.triggered.connect(lambda _checked=False, call=method: call())
         tip = f"{row.title.rstrip('…')} ({', '.join(row.keys)})" if row.keys else row.title
         qaction.setToolTip(tip)

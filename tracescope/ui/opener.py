@@ -12,14 +12,14 @@ import tracescope
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
 from tracescope.models import make_basis
-from tracescope.ui.arrival import arrival_notes, one_at_a_time
-from tracescope.ui.document import Document
 from tracescope.ui.import_job import ImportJob
 from tracescope.ui.jobs import Cancelled, Jobs
 from tracescope.ui.messages import Message, Messages
 from tracescope.ui.session import Session
 from tracescope.ui.settings import Recent, SettingsStore, SynthForm
-from tracescope.ui.view_state import ViewState
+from tracescope.view.arrival import arrival_notes, one_at_a_time
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 KIND = "open"
 """The job kind of everything that replaces the document: the latest wins."""

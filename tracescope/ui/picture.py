@@ -11,7 +11,6 @@ from PySide6.QtGui import QGuiApplication, QImage, QImageWriter, QPainter
 from tracescope.core import units
 from tracescope.core.errors import TraceError
 from tracescope.io.atomic import write_atomically
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, register_fonts
 from tracescope.ui.paint.canvas import Canvas, Style
 from tracescope.ui.paint.caption import LINE, paint_caption
@@ -33,9 +32,10 @@ from tracescope.ui.paint.report_plan import (
     Plan,
     plan_picture,
 )
-from tracescope.ui.picture_words import caption_parts, sha256_of, version_words
 from tracescope.ui.theme import LIGHT, Theme, colour
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.picture_words import caption_parts, sha256_of, version_words
+from tracescope.view.view_state import ViewState
 
 SIZE: Final = (1600, 900)
 SMALLEST: Final = (960, 720)

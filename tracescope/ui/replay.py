@@ -7,8 +7,8 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from tracescope.core import units
-from tracescope.ui.navigation import bounds, panned
 from tracescope.ui.session import Session
+from tracescope.view.navigation import bounds, panned
 
 SPEEDS: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 """Trace nanoseconds a second, slowest first."""

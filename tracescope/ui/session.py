@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
-from tracescope.ui.document import Document
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 HISTORY_LIMIT = 200
 SETTLE_S = 0.7

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 import platformdirs
 
+from tracescope.view.overlays import OVERLAY_KEYS
+
 RECENT_LIMIT = 10
 THEMES = ("system", "light", "dark")
 
@@ -46,7 +48,7 @@ class Settings:
     """Whether the wheel over the graph zooms (Ctrl+wheel always does) or scrolls the tracks."""
     folder: str = ""
     export_scale: int = 2
-    overlays: tuple[str, ...] = ("path", "floor", "energy")
+    overlays: tuple[str, ...] = OVERLAY_KEYS
     """What was shown last; the next trace opens with the same."""
     replay_speed: int = 1_000_000
     """Trace nanoseconds that pass in one second of replay."""

@@ -5,13 +5,13 @@ from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QPushButton, QStatus
 
 from tracescope.core.category import KIND_OF_CATEGORY, Category
 from tracescope.core.units import MISSING, duration, place, plural, rate, short_source
-from tracescope.ui.document import Document
-from tracescope.ui.floor_words import event_floor, share_of_floor, share_text
 from tracescope.ui.fonts import font
 from tracescope.ui.messages import plain_label
 from tracescope.ui.opener import Loading
 from tracescope.ui.session import Session
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.floor_words import event_floor, share_of_floor, share_text
+from tracescope.view.view_state import ViewState
 
 PROGRESS_AFTER_MS = 300
 """Loads that are done sooner show no progress: it would only flicker."""

@@ -8,13 +8,13 @@ from tracescope.core import units
 from tracescope.core.hardware import Basis
 from tracescope.core.units import rate, short_source
 from tracescope.ui.actions import ACTIONS
-from tracescope.ui.document import Document
 from tracescope.ui.icons import icon
 from tracescope.ui.messages import plain_label
 from tracescope.ui.replay import SPEEDS, Replay, speed_label
 from tracescope.ui.session import Session
 from tracescope.ui.style import SPIN_INSET, disabled_colour
 from tracescope.ui.theme import Theme
+from tracescope.view.document import Document
 
 TEXT_FROM = 1360
 """Below this window width the file tools show their icon only."""

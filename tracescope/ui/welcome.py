@@ -26,11 +26,11 @@ from tracescope.synth.timing import PROFILES
 from tracescope.ui.floor_bar import FloorBar
 from tracescope.ui.fonts import font
 from tracescope.ui.messages import plain_label
-from tracescope.ui.preview import Preview, preview
 from tracescope.ui.recent_list import RecentList
 from tracescope.ui.settings import Recent, SynthForm
 from tracescope.ui.style import SPIN_INSET
 from tracescope.ui.theme import Theme
+from tracescope.view.preview import Preview, preview
 
 
 class Welcome(QScrollArea):

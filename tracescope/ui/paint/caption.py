@@ -3,13 +3,13 @@
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.canvas import Canvas, Style
-from tracescope.ui.picture_words import caption_parts, version_words, wrapped
 from tracescope.ui.theme import Theme
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.picture_words import caption_parts, version_words, wrapped
+from tracescope.view.view_state import ViewState
 
 LINE: float = 18
 PX: float = 11

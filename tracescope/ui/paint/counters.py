@@ -12,7 +12,6 @@ from tracescope.core import units
 from tracescope.core.hardware import Basis
 from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.bar_style import LETTERS
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
@@ -23,7 +22,8 @@ from tracescope.ui.paint.hatch import ROOF, STATIC
 from tracescope.ui.paint.lanes import paint_ground
 from tracescope.ui.paint.pixels import Fill, Hatched, Pixels, argb, draw_pixels, hatched_area, last_over
 from tracescope.ui.theme import Theme, mixed
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 F64 = NDArray[np.float64]
 

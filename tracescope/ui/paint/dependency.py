@@ -7,12 +7,12 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from tracescope.core.category import EdgeKind, Op
 from tracescope.lod.planes import PLANES, Plane
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import Canvas, Style
 from tracescope.ui.paint.geometry import TimeScale
 from tracescope.ui.theme import colour
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 _WORDS: Final[dict[Op, str]] = {
     Op.KV_APPEND: "KV ready",

@@ -3,9 +3,9 @@
 from PySide6.QtCore import QRectF
 
 from tracescope.lod.planes import Plane
-from tracescope.ui.lane_rows import Row
 from tracescope.ui.paint.canvas import Canvas, Style, centred_baseline
 from tracescope.ui.paint.geometry import GUTTER, PAD, split
+from tracescope.view.lane_rows import Row
 
 
 def paint_names(canvas: Canvas, row: Row, rect: QRectF) -> None:

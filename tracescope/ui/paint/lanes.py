@@ -13,9 +13,7 @@ from tracescope.core.work_table import UNKNOWN
 from tracescope.lod.fold import Bars, Content
 from tracescope.lod.pick import nearest_in_plane
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
-from tracescope.ui.lane_rows import Row, content_of, figures, rows_of
 from tracescope.ui.paint.bar_style import BarStyle, Marks, place
 from tracescope.ui.paint.bars import gap_labels, paint_bars
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
@@ -25,12 +23,14 @@ from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import COLLAPSED, RAW_ROW, Sizes, TimeScale, split, time_scale
 from tracescope.ui.paint.gutter import paint_figures, paint_names
 from tracescope.ui.paint.hatch import GAP
-from tracescope.ui.paint.labels import labels_of
 from tracescope.ui.paint.pixels import argb, draw_line
 from tracescope.ui.paint.plain_rows import paint_plain_lanes
 from tracescope.ui.paint.time_axis import ticks, time_origin
 from tracescope.ui.theme import Theme
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.lane_labels import labels_of
+from tracescope.view.lane_rows import Row, content_of, figures, rows_of
+from tracescope.view.view_state import ViewState
 
 SHORTEST_NAMED_GAP_NS: Final = 1000
 GAP_FROM_PX: Final = 14

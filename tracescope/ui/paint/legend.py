@@ -8,14 +8,14 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
 from tracescope.lod.planes import KIND_INDEX, KIND_OF_PLANE
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
-from tracescope.ui.lane_rows import TITLES
 from tracescope.ui.paint.bar_style import LETTERS
 from tracescope.ui.paint.canvas import Canvas, Style
 from tracescope.ui.paint.hatch import GAP
 from tracescope.ui.theme import Theme
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.lane_rows import TITLES
+from tracescope.view.view_state import ViewState
 
 ROW: Final = 26
 """Height of one row of entries."""

@@ -6,16 +6,16 @@ import numpy as np
 from PySide6.QtCore import QRectF
 
 from tracescope.lod.plain_lanes import PlainLanes
-from tracescope.ui.document import Document
 from tracescope.ui.paint.bar_pixels import grid_of
 from tracescope.ui.paint.bar_style import BarStyle, Marks, place
 from tracescope.ui.paint.bars import paint_rows
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.folded import column_fills, stack_levels
 from tracescope.ui.paint.geometry import TimeScale
-from tracescope.ui.paint.labels import event_labels
 from tracescope.ui.paint.pixels import Pixels, stacked
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.lane_labels import event_labels
+from tracescope.view.view_state import ViewState
 
 
 def paint_plain_lanes(

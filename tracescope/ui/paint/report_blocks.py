@@ -10,7 +10,6 @@ from tracescope.core.timerange import TimeRange
 from tracescope.floor.energy import Energy, energy_facts, energy_words, worth_a_range
 from tracescope.lod.fold import Bars
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import elided, text_width
 from tracescope.ui.paint.bar_style import LETTERS, BarStyle, Marks, place
 from tracescope.ui.paint.bars import gap_labels, paint_bars
@@ -22,9 +21,10 @@ from tracescope.ui.paint.lanes import gaps_between
 from tracescope.ui.paint.report_lanes import Block
 from tracescope.ui.paint.run_strip import nice_top, paint_steps, scale_top, step_bars
 from tracescope.ui.paint.step_bar import paint_unknown
-from tracescope.ui.step_facts import NO_GAP, step_facts
-from tracescope.ui.step_layers import LayerSpan
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.step_facts import NO_GAP, step_facts
+from tracescope.view.step_layers import LayerSpan
+from tracescope.view.view_state import ViewState
 
 IN_ORDER: float = 112
 """Height of the block that shows one layer in order."""

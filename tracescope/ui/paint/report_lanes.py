@@ -7,17 +7,17 @@ from PySide6.QtCore import QRectF
 
 from tracescope.core.work_table import UNKNOWN
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
-from tracescope.ui.lane_rows import Row, content_of, rows_of
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, centred_baseline
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.geometry import TimeScale, time_scale
 from tracescope.ui.paint.lanes import PlacedRow, marks_of, paint_row
 from tracescope.ui.paint.step_bar import paint_as_run, paint_floor_bar, paint_floor_line
 from tracescope.ui.paint.time_axis import ticks, time_origin
-from tracescope.ui.step_facts import step_facts
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.lane_rows import Row, content_of, rows_of
+from tracescope.view.step_facts import step_facts
+from tracescope.view.view_state import ViewState
 
 NAMES: Final = 144
 """Width of the column of names in a picture."""

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.caption import LINE, caption_lines
 from tracescope.ui.paint.legend import ROW, legend_rows
 from tracescope.ui.paint.report_blocks import IN_ORDER, blocks_height, chosen_layer
 from tracescope.ui.paint.report_lanes import lanes_height, tracks_shown
-from tracescope.ui.picture_words import headline, run_line, wrapped
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.picture_words import headline, run_line, wrapped
+from tracescope.view.view_state import ViewState
 
 MARGIN: Final = 40
 TITLE_PX: Final = 25

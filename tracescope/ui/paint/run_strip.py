@@ -9,7 +9,6 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QImage, QPainter
 
 from tracescope.core import units
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, layer
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
@@ -18,7 +17,8 @@ from tracescope.ui.paint.geometry import PAD, split
 from tracescope.ui.paint.hatch import INK
 from tracescope.ui.paint.pixels import Fill, Hatched
 from tracescope.ui.theme import Theme, mixed
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 F64 = NDArray[np.float64]
 

@@ -11,7 +11,6 @@ from tracescope.core.category import Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Bars, Columns
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.bar_style import BarStyle, Marks
 from tracescope.ui.paint.bars import letter_tag, paint_bars
@@ -20,9 +19,10 @@ from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.folded import paint_columns
 from tracescope.ui.paint.geometry import PAD, TimeScale, split, time_scale
 from tracescope.ui.paint.hatch import GAP
-from tracescope.ui.step_facts import StepFacts, step_facts
 from tracescope.ui.theme import Theme, colour
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.step_facts import StepFacts, step_facts
+from tracescope.view.view_state import ViewState
 
 BAR_TOP: Final = 26
 BAR: Final = 26

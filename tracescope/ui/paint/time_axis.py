@@ -10,15 +10,15 @@ from PySide6.QtGui import QPainter
 
 from tracescope.core import units
 from tracescope.core.timerange import TimeRange
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style
 from tracescope.ui.paint.geometry import HEADS, PAD, TimeScale, split, time_scale
 from tracescope.ui.paint.hatch import INK, hatch_pixels
 from tracescope.ui.paint.pixels import argb, draw_pixels
-from tracescope.ui.step_layers import LayerSpan
 from tracescope.ui.theme import Theme
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.step_layers import LayerSpan
+from tracescope.view.view_state import ViewState
 
 LAYER_RAIL: Final = 3
 NARROWEST_WORD_PX: Final = 4

@@ -12,9 +12,9 @@ from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
 from tracescope.ui.paint.hatch import INK, STATIC
 from tracescope.ui.panels.inspection_layout import PAD
 from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
-from tracescope.ui.picture_words import wrapped
 from tracescope.ui.session import Session
 from tracescope.ui.theme import LIGHT, Theme
+from tracescope.view.picture_words import wrapped
 
 _LINE = 15
 _MOST_CHIPS = 16

@@ -9,15 +9,15 @@ from PySide6.QtCore import QPointF, QRectF
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS, Category, Op
 from tracescope.core.units import duration, energy, energy_unit, micros, percent, signed_duration
 from tracescope.floor.energy import energy_facts, energy_words, worth_a_range
-from tracescope.ui.document import Document
-from tracescope.ui.floor_words import share_text
 from tracescope.ui.fonts import text_width
 from tracescope.ui.paint.canvas import CENTRE, RIGHT, Canvas, Style
 from tracescope.ui.paint.hatch import GAP
-from tracescope.ui.panels.inspection import Inspection
-from tracescope.ui.step_facts import StepFacts
 from tracescope.ui.theme import colour
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.floor_words import share_text
+from tracescope.view.inspection import Inspection
+from tracescope.view.step_facts import StepFacts
+from tracescope.view.view_state import ViewState
 
 PAD = 14
 _LABEL = 66

@@ -5,17 +5,17 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from tracescope.core.timerange import TimeRange
-from tracescope.ui import navigation
-from tracescope.ui.document import Document
 from tracescope.ui.fonts import font, metrics
 from tracescope.ui.paint.canvas import Canvas
-from tracescope.ui.panels.inspection import Inspection, inspect_event, inspect_step
 from tracescope.ui.panels.inspection_layout import PAD, Block, Hit, blocks_of, height_of
 from tracescope.ui.panels.panel import PanelWidget
-from tracescope.ui.panels.range_statistics import inspect_range
 from tracescope.ui.session import Session
 from tracescope.ui.theme import LIGHT, Theme
-from tracescope.ui.view_state import ViewState
+from tracescope.view import navigation
+from tracescope.view.document import Document
+from tracescope.view.inspection import Inspection, inspect_event, inspect_step
+from tracescope.view.range_statistics import inspect_range
+from tracescope.view.view_state import ViewState
 
 
 class InspectorView(QWidget):

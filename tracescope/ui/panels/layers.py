@@ -9,14 +9,14 @@ from tracescope.analysis.layers import layers_table
 from tracescope.analysis.table import Table
 from tracescope.core.category import Category, Op
 from tracescope.core.units import MISSING, count, micros, plural, size
-from tracescope.ui import navigation
-from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 from tracescope.ui.messages import plain_label
 from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
 from tracescope.ui.session import Session
 from tracescope.ui.theme import Theme
+from tracescope.view import navigation
+from tracescope.view.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 
 _CATEGORY_OF_LABEL = {category.label: category for category in Category}
 

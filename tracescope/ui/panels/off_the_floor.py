@@ -4,15 +4,15 @@ from PySide6.QtWidgets import QHBoxLayout
 
 from tracescope.analysis.gap_rows import GapRow
 from tracescope.core.units import MISSING, count, micros, percent, size
-from tracescope.ui import navigation
-from tracescope.ui.document import clipped
-from tracescope.ui.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
 from tracescope.ui.panels.where_the_gap_goes import WhereTheGapGoes
 from tracescope.ui.session import Session
 from tracescope.ui.theme import Theme
+from tracescope.view import navigation
+from tracescope.view.document import clipped
+from tracescope.view.floor_words import floor_micros, gap_micros, share_of_floor, share_text
 
 
 def gap_columns(rows: tuple[GapRow, ...], known_gap: int, *, priced: bool) -> tuple[ScreenColumn, ...]:

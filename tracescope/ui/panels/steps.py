@@ -7,12 +7,12 @@ from PySide6.QtWidgets import QVBoxLayout
 from tracescope.analysis.steps import steps_table
 from tracescope.analysis.table import Table
 from tracescope.core.units import MISSING, count, micros, millis, percent, size
-from tracescope.ui import navigation
 from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.panels.table_model import Draw, ScreenColumn, plain
 from tracescope.ui.panels.table_view import PanelTable
 from tracescope.ui.session import Session
 from tracescope.ui.theme import Theme
+from tracescope.view import navigation
 
 _WIDE_ONLY = ("idle", "host wait", "unknown")
 """Columns that a small window leaves out."""

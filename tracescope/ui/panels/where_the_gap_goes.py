@@ -7,12 +7,12 @@ from PySide6.QtWidgets import QWidget
 from tracescope.analysis.gap_causes import GapCause
 from tracescope.core.category import KIND_OF_CATEGORY, Category
 from tracescope.core.units import micros, percent
-from tracescope.ui.document import Document
 from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
 from tracescope.ui.paint.step_bar import paint_unknown
 from tracescope.ui.panels.table_view import paint_gap_bar
-from tracescope.ui.step_facts import NO_GAP, StepFacts, step_facts
 from tracescope.ui.theme import LIGHT, Theme
+from tracescope.view.document import Document
+from tracescope.view.step_facts import NO_GAP, StepFacts, step_facts
 
 _PAD = 14
 _ROW = 34

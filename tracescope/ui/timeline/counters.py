@@ -5,12 +5,12 @@ from PySide6.QtGui import QPainter
 
 from tracescope.lod.pick import event_at
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
 from tracescope.ui.paint.counters import paint_bandwidth, paint_energy
 from tracescope.ui.session import Session
 from tracescope.ui.settings import SettingsStore
 from tracescope.ui.timeline.plot import KeyState, TimePlot
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 
 class CounterView(TimePlot):

@@ -10,9 +10,6 @@ from PySide6.QtWidgets import QScrollBar, QSizePolicy
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import ids_in_sight
 from tracescope.lod.pick import event_at
-from tracescope.ui import navigation
-from tracescope.ui.document import Document
-from tracescope.ui.lane_rows import rows_of
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.geometry import NORMAL, Sizes
 from tracescope.ui.paint.lanes import PlacedRow, paint_lanes, place_rows, row_height
@@ -20,7 +17,10 @@ from tracescope.ui.paint.time_axis import paint_playhead, paint_time_axis
 from tracescope.ui.session import Session
 from tracescope.ui.settings import SettingsStore
 from tracescope.ui.timeline.plot import KeyState, TimePlot
-from tracescope.ui.view_state import ViewState
+from tracescope.view import navigation
+from tracescope.view.document import Document
+from tracescope.view.lane_rows import rows_of
+from tracescope.view.view_state import ViewState
 
 PICK_PX: Final = 3
 _MOST_EDGES: Final = 2000

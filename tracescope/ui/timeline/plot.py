@@ -10,16 +10,16 @@ from PySide6.QtGui import QEnterEvent, QFocusEvent, QMouseEvent, QPainter, QPain
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from tracescope.core.timerange import TimeRange
-from tracescope.ui import navigation
-from tracescope.ui.document import Document
 from tracescope.ui.messages import plain_tooltip
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.geometry import TimeScale, split, time_scale
 from tracescope.ui.session import Session
 from tracescope.ui.settings import SettingsStore
 from tracescope.ui.theme import LIGHT, Theme
-from tracescope.ui.timeline.tips import tip_text
-from tracescope.ui.view_state import ViewState
+from tracescope.view import navigation
+from tracescope.view.document import Document
+from tracescope.view.tips import tip_text
+from tracescope.view.view_state import ViewState
 
 TIP_MS: Final = 150
 DRAG_PX: Final = 4

@@ -5,13 +5,13 @@ from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from tracescope.core.timerange import TimeRange
-from tracescope.ui import navigation
-from tracescope.ui.document import Document
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.run_strip import paint_run_strip, plot_of, step_at_x
 from tracescope.ui.session import Session
 from tracescope.ui.theme import LIGHT, Theme
-from tracescope.ui.view_state import ViewState
+from tracescope.view import navigation
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 
 class RunStripView(QWidget):

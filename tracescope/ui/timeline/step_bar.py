@@ -8,14 +8,14 @@ from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from tracescope.core.timerange import TimeRange
-from tracescope.ui import navigation
-from tracescope.ui.document import Document
 from tracescope.ui.paint.canvas import Canvas
 from tracescope.ui.paint.geometry import TimeScale, split
 from tracescope.ui.paint.step_bar import paint_step_bar
 from tracescope.ui.session import Session
 from tracescope.ui.theme import LIGHT, Theme
-from tracescope.ui.view_state import ViewState
+from tracescope.view import navigation
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 EDGE_PX: Final = 5
 WHEEL_ZOOM: Final = 1.2

@@ -6,8 +6,8 @@ from typing import Final
 
 from tracescope.core import units
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
-from tracescope.ui.lane_rows import Row
+from tracescope.view.document import Document
+from tracescope.view.lane_rows import Row
 
 MOST_KEPT: Final = 20_000
 

@@ -9,9 +9,9 @@ from tracescope.core.category import StepKind
 from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.energy import error_words
 from tracescope.io.checksum import file_sha256
-from tracescope.ui.document import Document
-from tracescope.ui.step_facts import context_of, step_facts
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.step_facts import context_of, step_facts
+from tracescope.view.view_state import ViewState
 
 SHA_SHOWN: Final = 12
 

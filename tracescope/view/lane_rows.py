@@ -11,9 +11,9 @@ from tracescope.core.category import KINDS, TrackKind
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Columns, Content
 from tracescope.lod.planes import Plane
-from tracescope.ui.document import Document
-from tracescope.ui.floor_words import share_of_floor, share_text
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.floor_words import share_of_floor, share_text
+from tracescope.view.view_state import ViewState
 
 
 @dataclass(frozen=True, slots=True)

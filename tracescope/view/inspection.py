@@ -14,9 +14,9 @@ from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.energy import Energy, EnergySplit
 from tracescope.floor.pricing import compute_s, memory_s, sent_bytes
 from tracescope.floor.step_ops import kv_bytes_per_token_per_layer, layer_matrices
-from tracescope.ui.document import Document
-from tracescope.ui.floor_words import NO_FLOOR, event_floor, share_of_floor, why_no_floor
-from tracescope.ui.step_facts import StepFacts, step_facts
+from tracescope.view.document import Document
+from tracescope.view.floor_words import NO_FLOOR, event_floor, share_of_floor, why_no_floor
+from tracescope.view.step_facts import StepFacts, step_facts
 
 Row = tuple[str, str, str]
 """Label, expression with its operands and units, result."""

@@ -27,8 +27,8 @@ from tracescope.lod.planes import Plane, PlaneFloors, PlaneMembers, plane_floors
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.lod.rescale import SAME_FLOORS, floor_scales
 from tracescope.models import make_basis
-from tracescope.ui.step_layers import LayerSpan, layers_of
-from tracescope.ui.view_state import ViewState
+from tracescope.view.step_layers import LayerSpan, layers_of
+from tracescope.view.view_state import ViewState
 
 Result = TypeVar("Result")
 

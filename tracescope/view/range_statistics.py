@@ -9,8 +9,8 @@ from tracescope.core.category import KIND_OF_CATEGORY, KINDS, Category
 from tracescope.core.timerange import TimeRange
 from tracescope.core.units import count, duration, micros, millis, percent, plural, size
 from tracescope.floor.pricing import work_floor_ns
-from tracescope.ui.document import Document
-from tracescope.ui.panels.inspection import Inspection, Row
+from tracescope.view.document import Document
+from tracescope.view.inspection import Inspection, Row
 
 
 def _in_unit_of(longest_ns: int) -> Callable[[float], str]:

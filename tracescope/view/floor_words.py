@@ -4,7 +4,7 @@ from typing import Final
 
 from tracescope.core.units import MISSING, micros, percent
 from tracescope.core.work_table import UNKNOWN
-from tracescope.ui.document import Document
+from tracescope.view.document import Document
 
 NO_FLOOR: Final = "none"
 """A floor that is not known is a word, not an em dash: it says that there is no floor."""

@@ -2,8 +2,8 @@
 
 from tracescope.core.category import EventFlag
 from tracescope.core.units import duration, signed_duration, size
-from tracescope.ui.document import Document
-from tracescope.ui.floor_words import event_floor
+from tracescope.view.document import Document
+from tracescope.view.floor_words import event_floor
 
 
 def tip_text(document: Document, event: int) -> str:

@@ -10,8 +10,8 @@ from tracescope.core import units
 from tracescope.core.category import KIND_OF_CATEGORY, KINDS
 from tracescope.core.work_table import UNKNOWN
 from tracescope.lod.planes import KIND_INDEX
-from tracescope.ui.document import Document
-from tracescope.ui.floor_words import share_of_floor
+from tracescope.view.document import Document
+from tracescope.view.floor_words import share_of_floor
 
 NO_GAP: Final = "unknown: no floor"
 """Where the gap goes when there is none to tell."""

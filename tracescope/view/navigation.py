@@ -7,8 +7,8 @@ import numpy as np
 
 from tracescope.core.columns import I64
 from tracescope.core.timerange import TimeRange
-from tracescope.ui.document import Document
-from tracescope.ui.view_state import ViewState
+from tracescope.view.document import Document
+from tracescope.view.view_state import ViewState
 
 Move = Callable[[Document, ViewState], ViewState]
 

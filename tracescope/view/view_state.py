@@ -5,9 +5,6 @@ from typing import Any, Self
 
 from tracescope.core.timerange import TimeRange
 
-OVERLAY_KEYS = ("path", "floor", "energy")
-"""What can be laid over the lanes, in the window and in a rendered picture."""
-
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
