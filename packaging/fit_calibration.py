@@ -13,20 +13,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tracescope.cli.calibration import (
+from tracescope.cli.calibration import predictions_table
+from tracescope.cli.measured_steps import (
     MeasuredStep,
     Prediction,
     held_out_steps,
+    left_out,
     mean_error,
     predict,
-    predictions_table,
+    refit_host,
+    step_errors,
 )
 from tracescope.cli.output import emit_table
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.dtypes import weight_dtype
 from tracescope.floor.step_ops import step_totals
 from tracescope.models import load_hardware, load_model, make_basis
-from tracescope.synth.calibration import Calibration, HostFit, calibration, encode, fit_host, fit_kernels
+from tracescope.synth.calibration import Calibration, HostFit, calibrated_by, encode, fit_kernels, shipped
 
 TABLE = Path(__file__).resolve().parents[1] / "tracescope" / "presets" / "calibration.json"
 
@@ -78,32 +81,28 @@ def implied_context(model: ModelSpec, row: dict[str, Any], ranks: int, bandwidth
     return max(0, round(moved / (row["batch"] * at.kv_read / 1000)))
 
 
-def refit_host(steps: list[MeasuredStep]) -> HostFit:
-    """The host's term from measured steps."""
-    found = [predict(step) for step in steps]
-    return fit_host(
-        [p.step.workload.batch for p in found],
-        [p.device_ns for p in found],
-        [p.step.measured_ns for p in found],
-        HOST_SOURCE,
-    )
-
-
 def main(arguments: list[str]) -> int:
     """Fit, write, and show what the fit predicts for what it did not see."""
     # The host's term is fitted to what the new kernels leave: they are written first.
-    fits, host = fit_kernels(), calibration().host if TABLE.exists() else HostFit(0, 0, 0, 0, 0, "")
-    TABLE.write_bytes(encode(Calibration(fits, host)))
-    calibration.cache_clear()
+    before = shipped() if TABLE.exists() else Calibration((), HostFit(0, 0, 0, 0, 0, ""))
+    found = replace(before, fits=fit_kernels())
     held_out = held_out_steps()
     if arguments:
         rows = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))["rows"]
         fitted, served = serving_steps(rows)
-        TABLE.write_bytes(encode(replace(calibration(), host=refit_host(fitted))))
-        calibration.cache_clear()
-        show("fitted (host only)", [predict(step) for step in fitted])
+        with calibrated_by(found):
+            found = replace(found, host=refit_host(fitted, HOST_SOURCE))
+            everything = [*fitted, *served, *held_out]
+            found = replace(found, errors=step_errors(everything))
+        with calibrated_by(found):
+            show("fitted (host only)", [predict(step) for step in fitted])
+            for by in ("model", "machine"):
+                for whose in ([s for s in everything if s.served], held_out):
+                    show(f"each {by} left out", left_out(whose, by=by))
         held_out += served
-    show("held out", [predict(step) for step in held_out])
+    TABLE.write_bytes(encode(found))
+    with calibrated_by(found):
+        show("held out", [predict(step) for step in held_out])
     return 0
 
 

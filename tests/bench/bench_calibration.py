@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 from types import ModuleType
 
-from tracescope.cli.calibration import Prediction, held_out_steps, mean_error, predict, predictions_table
+from tracescope.cli.calibration import predictions_table
+from tracescope.cli.measured_steps import Prediction, held_out_steps, mean_error, predict
 from tracescope.cli.output import emit_table
 
 ROOT = Path(__file__).resolve().parents[2]

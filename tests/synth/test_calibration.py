@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from tracescope.cli.app import run
-from tracescope.cli.calibration import held_out_steps, mean_error, predict
+from tracescope.cli.measured_steps import held_out_steps, left_out, mean_error, predict, step_errors
 from tracescope.core.category import Op
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
 from tracescope.models import hardware_presets, load_hardware, load_model, make_basis
-from tracescope.synth.calibrated import KINDS, calibrated_law, calibration_notes, host_ns
+from tracescope.synth.calibrated import KINDS, NO_HOST, HostOverhead, calibrated_law, calibration_notes, vllm_host
 from tracescope.synth.calibration import (
+    ALL_REDUCE,
     ATTENTION,
     POOLED,
     PRODUCTS,
@@ -31,9 +32,11 @@ from tracescope.synth.calibration import (
     records,
 )
 from tracescope.synth.decode import synthesize
+from tracescope.synth.demand import demand_of, exchanged_bytes
 from tracescope.synth.plan import plan_steps
+from tracescope.synth.prediction import Predictor, all_reduce_latency
 from tracescope.synth.step_times import StepTimes
-from tracescope.synth.timing import CALIBRATED, KERNELS
+from tracescope.synth.timing import CALIBRATED, KERNELS, expected_ns
 
 ROOT = Path(__file__).resolve().parents[2]
 LLAMA = load_model("llama-3-8b")
@@ -136,7 +139,7 @@ def test_the_host_is_a_term_of_its_own() -> None:
     basis = basis_of("h100-sxm")
     trace = synthesize(LLAMA, basis, Workload(32, 100), steps=40, profile=CALIBRATED)
     launch = trace.events.duration[trace.events.op == Op.LAUNCH]
-    host = host_ns(np.array([32]))[0]
+    host = vllm_host().ns(np.array([32]))[0]
     assert launch.mean() == pytest.approx(host, rel=0.05)
     assert host == calibration().host.step_ns + 32 * calibration().host.request_ns
     assert any("host" in note for note in trace.meta.notes)
@@ -146,8 +149,10 @@ def test_a_machine_without_rows_uses_all_of_them_and_says_so() -> None:
     table = calibration()
     assert table.fit(PRODUCTS, "mi300x") == table.fit(PRODUCTS, None) == table.fit(PRODUCTS, POOLED)
     assert table.fit(ATTENTION, "h200-sxm").machine == POOLED
-    assert any("from others: products, attention" in note for note in calibration_notes(basis_of("mi300x")))
-    assert any("this machine: products, attention" in note for note in calibration_notes(basis_of("h100-sxm")))
+    assert any("this machine: products, attention" in n for n in calibration_notes(basis_of("h100-sxm"), NO_HOST))
+        "from others: products, attention" in note for note in calibration_notes(basis_of("mi300x"), vllm_host())
+    )
+    assert any("this machine: products, attention" in note for note in calibration_notes(basis_of("h100-sxm"), NO_HOST))
 
 
 def test_a_sustained_rate_does_not_count_the_loss_twice() -> None:
@@ -170,7 +175,7 @@ def test_held_out_steps_are_predicted_and_above_their_floor() -> None:
 def test_the_host_is_fitted_to_steps_that_are_not_held_out(fitter: ModuleType, shared: Callable[[str], Path]) -> None:
     rows = json.loads(shared("reference/measured.json").read_text())["rows"]
     fitted, held_out = fitter.serving_steps(rows)
-    assert fitter.refit_host(fitted) == calibration().host
+    assert fitter.refit_host(fitted, fitter.HOST_SOURCE) == calibration().host
     assert {step.title for step in held_out} <= {f"{name} bf16, 1 × h100-sxm" for name in (
         "Llama-3.1-8B-Instruct", "Qwen3-8B", "Qwen3-32B")}  # fmt: skip
     assert sorted(step.workload.batch for step in held_out) == [8, 16, 29, 64]
@@ -181,7 +186,7 @@ def test_the_host_is_fitted_to_steps_that_are_not_held_out(fitter: ModuleType, s
     for row in rows:  # whatever the held-out steps say, the fit does not change
         if row["kind"] == "serving_steady_state" and row["hw"] == "1x H100" and row["batch"] <= 64:
             row["median_itl_ms"] *= 3
-    assert fitter.refit_host(fitter.serving_steps(rows)[0]) == calibration().host
+    assert fitter.refit_host(fitter.serving_steps(rows)[0], fitter.HOST_SOURCE) == calibration().host
 
 
 def test_presets_shows_the_table_and_what_was_held_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,3 +198,61 @@ def test_presets_shows_the_table_and_what_was_held_out(capsys: pytest.CaptureFix
     found = json.loads(capsys.readouterr().out)["calibration"]
     assert len(found["fits"]) == len(calibration().fits)
     assert found["held_out_mean_error"] == pytest.approx(np.mean([abs(row["error"]) for row in found["held_out"]]))
+
+
+def test_an_all_reduce_is_predicted_with_the_error_that_is_printed() -> None:
+    """The rows go through the same code as the all-reduces of a synthesised step."""
+    basis, rows = basis_of("h100-sxm"), records(ALL_REDUCE)
+    ring = np.array([-(-2 * (row["ranks"] - 1) * row["message_bytes"] // row["ranks"]) for row in rows])
+    message = np.array([row["message_bytes"] for row in rows])
+    assert exchanged_bytes(ring, message) == pytest.approx(message * [row["ranks"] - 1 for row in rows], rel=1e-3)
+    nothing = np.zeros(len(rows))
+    sent = exchanged_bytes(ring, message)
+    demand = demand_of(basis, nothing, nothing > 0, memory=nothing, flops=nothing, link=sent, activation=nothing)
+    predicted = expected_ns(CALIBRATED, basis, np.full(len(rows), Op.ALL_REDUCE, np.uint8), demand)
+    off = np.abs(predicted / 1e3 / [row["us"] for row in rows] - 1)
+    fit = calibration().fit(ALL_REDUCE, "h100-sxm")
+    assert off.mean() == pytest.approx(fit.error, abs=2e-3)
+    assert off.max() == pytest.approx(fit.worst, abs=2e-3)
+    assert fit.error < 0.06
+
+
+def test_the_errors_of_steps_are_those_of_predictions_without_the_model(shared: Callable[[str], Path]) -> None:
+    steps = held_out_steps()
+    by_model = left_out(steps, by="model")
+    stored = calibration().error_of("a100-80gb-sxm", served=False)
+    assert stored is not None
+    assert (stored.rows, stored.machine) == (8, "a100-80gb-sxm")
+    assert mean_error(by_model) == pytest.approx(stored.error, abs=1e-3)
+    assert step_errors(steps)[0].error == stored.error
+    none_of_its_own = calibration().error_of("h200-sxm", served=True)
+    assert none_of_its_own is not None
+    assert none_of_its_own.machine == POOLED
+
+
+def test_a_prediction_names_its_host_and_its_error() -> None:
+    workload = Workload(16, 4096)
+    by_host = {
+        host.name: Predictor(LLAMA, basis_of("h100-sxm"), workload, host).at(16, 4096)
+        for host in (vllm_host(), NO_HOST, HostOverhead("10.0 µs", 0.0, 10_000.0))
+    }
+    with_vllm, alone, given = by_host.values()
+    assert with_vllm is not None
+    assert alone is not None
+    assert given is not None
+    assert with_vllm.step_s - alone.step_s == pytest.approx(16 * vllm_host().request_ns / 1e9)
+    assert given.step_s - alone.step_s == pytest.approx(16 * 10e-6)
+    stored = calibration().error_of("h100-sxm", served=True)
+    assert stored is not None
+    assert (with_vllm.error_fraction, given.error_fraction) == (stored.error, None)
+    elsewhere = Predictor(LLAMA, basis_of("mi300x"), workload, vllm_host()).at(16, 4096)
+    assert elsewhere is not None
+    assert (elsewhere.pooled, with_vllm.pooled, elsewhere.left_out) == (True, False, "machines")
+    assert Predictor(LLAMA, make_basis(None, "1TB/s"), workload, vllm_host()).at(16, 4096) is None
+
+
+def test_latency_stands_beside_the_floor() -> None:
+    found = all_reduce_latency(load_model("llama-3-70b"), Workload(16, 512, tensor_parallel=8), basis_of("h100-sxm"))
+    assert found is not None
+    assert (found.count, found.least_s, found.most_s) == (160, pytest.approx(2.8e-6), pytest.approx(3.5e-6))
+    assert all_reduce_latency(LLAMA, Workload(), basis_of("h100-sxm")) is None

@@ -28,8 +28,8 @@ class Queue:
         return cls(*(np.full(shape, np.nan) for _ in cls.__slots__))
 
 
-def sweep_table(swept: Sweep, queue: Queue | None = None) -> Table:
-    """Bytes, floors, rates, energy and what binds of every cell."""
+def sweep_table(swept: Sweep, queue: Queue | None = None, predicted_s: F64 | None = None) -> Table:
+    """Bytes, floors, rates, energy and what binds of every cell; ``predicted_s`` [b, c] stands beside the floor."""
     rows, columns = swept.shape
     weight_s, streaming_s = (memory_s(count, swept.basis) for count in (swept.weight_read, swept.streamed_bytes))
     floor, batch = swept.floor_ops_s, swept.batch[:, None]
@@ -51,6 +51,7 @@ def sweep_table(swept: Sweep, queue: Queue | None = None) -> Table:
             _floats("floor_weight_s", weight_s, swept, unit="s"),
             _floats("floor_memory_s", streaming_s, swept, unit="s"),
             _floats("floor_ops_s", floor, swept, "floor", "s"),
+            _floats("predicted_s", predicted_s, swept, "predicted", "s"),
             _floats("generated_tokens_per_s_max", rate, swept, "generated tokens at most", "/s"),
             _floats("energy_j_per_token", mid, swept, "energy a token", "J"),
             _floats("energy_low_j_per_token", low, swept, unit="J"),

@@ -1,86 +1,16 @@
 """``tracescope presets calibration``: what the calibrated profile is fitted to, and what it predicts for the rest."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from typing import Any
 
 import click
 import numpy as np
 
 from tracescope.analysis.table import Column, Table
+from tracescope.cli.measured_steps import Prediction, held_out_steps, left_out, mean_error, predict
 from tracescope.cli.output import emit_table
-from tracescope.core.hardware import Basis
-from tracescope.core.model import ModelSpec, Workload
-from tracescope.floor.dtypes import weight_dtype
-from tracescope.floor.pricing import ops_total_s
-from tracescope.models import load_hardware, load_model, make_basis
-from tracescope.synth.calibrated import host_ns
-from tracescope.synth.calibration import SMALL, Fit, calibration, measured, records
-from tracescope.synth.step_times import StepTimes
-from tracescope.synth.timing import CALIBRATED
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredStep:
-    """A decode step that somebody measured on whole machines; ``served``: by an engine whose host takes its share."""
-
-    title: str
-    model: ModelSpec
-    basis: Basis
-    workload: Workload
-    measured_ns: float
-    served: bool
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """A measured step beside its floor and what the calibrated profile says, ns."""
-
-    step: MeasuredStep
-    floor_ns: float
-    device_ns: float
-    host_ns: float
-
-    @property
-    def predicted_ns(self) -> float:
-        """The device's time and the host's."""
-        return self.device_ns + self.host_ns
-
-    @property
-    def error(self) -> float:
-        """Relative error, negative where the prediction is too short."""
-        return self.predicted_ns / self.step.measured_ns - 1
-
-
-def predict(step: MeasuredStep) -> Prediction:
-    """The mean step of the calibrated profile, through the same function as a simulation of requests."""
-    workload = step.workload
-    times = StepTimes(step.model, step.basis, replace(workload, batch=1, context=0), CALIBRATED)
-    read = [workload.batch * tokens for tokens in times.tokens_read(workload.context)]
-    host = float(host_ns(np.array([workload.batch]))[0])
-    device = times.step_ns(workload.batch, read) - host
-    floor = ops_total_s(step.model, workload, step.basis)
-    return Prediction(step, (floor or 0.0) * 1e9, device, host if step.served else 0.0)
-
-
-def held_out_steps() -> list[MeasuredStep]:
-    """The whole steps that ship beside the kernels and that no fit uses: a compiled loop without a server."""
-    found = []
-    for row in records("steps"):
-        quantized = None if row["weights"] == "bf16" else row["weights"]
-        model = load_model(row["model"], weights=quantized, lm_head=quantized)
-        basis = make_basis(load_hardware(row["machine"]), None, weight_dtype(model.weights).compute)
-        title = f"{row['title']} {row['weights']}, {row['ranks']} × {row['machine']}"
-        workload = Workload(row["batch"], row["context"], tensor_parallel=row["ranks"])
-        source = measured()["sources"][row["source"]]
-        found.append(MeasuredStep(title, model, basis, workload, 1e9 / row["tokens_per_s"], False, source))
-    return found
-
-
-def mean_error(predictions: Iterable[Prediction]) -> float:
-    """Mean absolute relative error."""
-    return float(np.mean([abs(p.error) for p in predictions]))
+from tracescope.synth.calibration import POOLED, SMALL, Fit, StepError, calibration, measured
 
 
 def fits_document() -> dict[str, Any]:
@@ -95,11 +25,16 @@ def fits_document() -> dict[str, Any]:
 
 def calibration_document() -> dict[str, Any]:
     """The same, and the predictions of what was held out."""
-    predictions = [predict(step) for step in held_out_steps()]
+    steps = held_out_steps()
+    predictions = [predict(step) for step in steps]
+    by_model = left_out(steps, by="model")
     return {
         **fits_document(),
         "held_out": [prediction_row(p) for p in predictions],
         "held_out_mean_error": mean_error(predictions),
+        "model_left_out": [prediction_row(p) for p in by_model],
+        "model_left_out_mean_error": mean_error(by_model),
+        "step_errors": [asdict(error) for error in calibration().errors],
     }
 
 
@@ -135,11 +70,15 @@ def print_fits() -> None:
 
 def print_calibration() -> None:
     """The fits, what they predict for steps that they have not seen, and where everything is from."""
-    predictions = [predict(step) for step in held_out_steps()]
+    predictions = left_out(held_out_steps(), by="model")
     print_fits()
-    click.echo("\nPredicted against measured, steps that no fit used (a compiled loop: no serving host in them)")
+    click.echo(
+        "\nPredicted against measured, each model's own rows left out of the fits (a compiled loop: no serving host)"
+    )
     emit_table(predictions_table(predictions))
     click.echo(f"mean absolute error {mean_error(predictions):.1%}")
+    click.echo("\nErrors of predicted steps: each model left out; pooled: each machine left out")
+    emit_table(errors_table(calibration().errors))
     click.echo("\nSources")
     for source in (*sorted(measured()["sources"].values()), f"host: {calibration().host.source}"):
         click.echo(f"  {source}")
@@ -160,6 +99,20 @@ def fits_table(fits: Iterable[Fit]) -> Table:
             Column("rows", [fit.rows for fit in rows], "rows"),
             Column("error", [f"{fit.error:.1%}" for fit in rows], "mean error"),
             Column("worst", [f"{fit.worst:.1%}" for fit in rows], "worst"),
+        )
+    )
+
+
+def errors_table(errors: Iterable[StepError]) -> Table:
+    """One row a machine and kind of step."""
+    rows = list(errors)
+    return Table(
+        (
+            Column("host", ["vllm" if e.served else "none" for e in rows], "host"),
+            Column("machine", ["others" if e.machine == POOLED else e.machine for e in rows], "machine"),
+            Column("rows", [e.rows for e in rows], "steps"),
+            Column("error", [f"{e.error:.1%}" for e in rows], "mean error"),
+            Column("worst", [f"{e.worst:.1%}" for e in rows], "worst"),
         )
     )
 

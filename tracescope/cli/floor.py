@@ -7,9 +7,11 @@ import click
 
 from tracescope.analysis.table import Column, Table
 from tracescope.analysis.work_energy import energy_cell
+from tracescope.cli.beside_floor import Beside
 from tracescope.cli.defaults import assumed_line
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor_page import floor_lines
+from tracescope.cli.host_overhead import host_option, parse_host
 from tracescope.cli.options import (
     activations_option,
     basis_from,
@@ -30,6 +32,7 @@ from tracescope.floor.prefill import SCHEDULING
 from tracescope.floor.pricing import ops_floor_s
 from tracescope.floor.step_floor import StepFloor, step_floor
 from tracescope.floor.step_ops import OpWork, step_ops
+from tracescope.synth.prediction import Predictor
 
 
 @click.command("floor")
@@ -37,6 +40,7 @@ from tracescope.floor.step_ops import OpWork, step_ops
 @workload_options
 @activations_option
 @pricing_options
+@host_option
 @click.option("--deadline", metavar="TIME", help="What each token may take, such as 50ms.")
 @click.option("--per-layer", is_flag=True, help="One row an op and layer as well.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
@@ -48,6 +52,7 @@ def floor_command(
     kv: str | None,
     hardware: str | None,
     bandwidth: str | None,
+    host_overhead: str,
     deadline: str | None,
     activations: bool,
     per_layer: bool,
@@ -62,9 +67,10 @@ def floor_command(
     requests = workload_from(**workload)
     floor = step_floor(spec, requests, basis)
     limit = None if deadline is None else _deadline(floor, deadline)
+    beside = Beside.of(floor, Predictor(spec, basis, requests, parse_host(host_overhead)))
     table = layers_table(floor) if per_layer else None
     if as_json:
-        document = floor_document(floor)
+        document = {**floor_document(floor), **beside.document()}
         if activations:
             document["activation_s"] = floor.activation_s
         if limit is not None:
@@ -73,7 +79,7 @@ def floor_command(
             document["layers"] = list(table.rows())
         emit_json(document)
     else:
-        for line in floor_lines(floor, limit, activations=activations, assumed=assumed_line()):
+        for line in floor_lines(floor, beside, limit, activations=activations, assumed=assumed_line()):
             click.echo(printable(line))
         if table is not None:
             click.echo()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tracescope.cli.beside_floor import Beside
 from tracescope.core import units
 from tracescope.core.hardware import Basis
 from tracescope.floor.deadline import Deadline
@@ -15,12 +16,19 @@ _WIDTH = 17
 
 
 def floor_lines(
-    floor: StepFloor, deadline: Deadline | None = None, *, activations: bool = False, assumed: str | None = None
+    floor: StepFloor,
+    beside: Beside,
+    deadline: Deadline | None = None,
+    *,
+    activations: bool = False,
+    assumed: str | None = None,
 ) -> Iterator[str]:
     """The lines of the page, in order; unfused activations only where asked for. ``assumed``: what nobody gave."""
     yield from _head(floor)
     yield from _section("Bytes of one step", _bytes(floor))
     yield from _section("Floors, from loosest to tightest", _floors(floor))
+    if beside.predicted is not None or beside.latency is not None:
+        yield from _section("Beside the floor, and in none", beside.lines())
     if activations:
         yield from _section("Not physics, and in no floor", _activations(floor))
     yield from _section("At the floor", _rates(floor))

@@ -20,6 +20,7 @@ from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.request_stream import RequestStream
 from tracescope.core.trace import Trace
 from tracescope.io.requests import read_requests
+from tracescope.synth.calibrated import HostOverhead
 from tracescope.synth.decode import synthesize
 from tracescope.synth.distributions import ARRIVALS, LENGTHS, draw_requests, parse_arrivals, parse_lengths
 from tracescope.synth.queueing import REQUESTS
@@ -71,6 +72,7 @@ class Wanted:
     steps: int | None
     profile: str
     seed: int
+    host: HostOverhead
     requests: Path | None
     arrivals: str | None
     prompt: str | None
@@ -168,6 +170,7 @@ def serve(model: ModelSpec, basis: Basis, workload: Workload, wanted: Wanted) ->
         steps=wanted.steps,
         profile=wanted.profile,
         seed=_seed(wanted),
+        host=wanted.host,
         detail=detail,
         window=window,
     )
@@ -178,7 +181,9 @@ def fixed(model: ModelSpec, basis: Basis, workload: Workload, wanted: Wanted) ->
     steps = DEFAULT_STEPS if wanted.steps is None else wanted.steps
     detail, window = wanted.steps_in_full(OPS)
     if (detail, window) == (OPS, None) or steps < 1:
-        return synthesize(model, basis, workload, steps=steps, profile=wanted.profile, seed=wanted.seed)
+        return synthesize(
+            model, basis, workload, steps=steps, profile=wanted.profile, seed=wanted.seed, host=wanted.host
+        )
     there = np.zeros(workload.batch, np.int64)
     stream = RequestStream(there, there + workload.context, there + steps)
     return serve_requests(
@@ -189,6 +194,7 @@ def fixed(model: ModelSpec, basis: Basis, workload: Workload, wanted: Wanted) ->
         max_batch=workload.batch,
         profile=wanted.profile,
         seed=_seed(wanted),
+        host=wanted.host,
         detail=detail,
         window=window,
         unlimited=True,

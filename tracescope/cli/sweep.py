@@ -9,10 +9,12 @@ import click
 import numpy as np
 
 from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
+from tracescope.cli.beside_floor import Beside, how_predicted
 from tracescope.cli.csv_file import write_csv
 from tracescope.cli.defaults import assumed_line
 from tracescope.cli.durations import parse_deadline
 from tracescope.cli.floor import floor_document
+from tracescope.cli.host_overhead import host_option, parse_host
 from tracescope.cli.numbers import WholeRange
 from tracescope.cli.options import (
     activations_option,
@@ -29,8 +31,10 @@ from tracescope.cli.own_input import refuse_to_overwrite
 from tracescope.core import units
 from tracescope.core.errors import TraceError, printable
 from tracescope.floor.energy import error_words
+from tracescope.floor.pricing import F64
 from tracescope.floor.sweep import Sweep, sweep
 from tracescope.synth.distributions import parse_arrivals, parse_lengths
+from tracescope.synth.prediction import Predictor
 from tracescope.synth.queueing import queue_wait
 from tracescope.synth.timing import IDEAL, PROFILES
 
@@ -47,6 +51,7 @@ _RUNS = 6
 @memory_options
 @activations_option
 @pricing_options
+@host_option
 @click.option("--deadline", metavar="TIME", help="What each token may take, such as 50ms.")
 @click.option("--arrivals", metavar="poisson:RATE", help="Requests/s that come: adds utilisation and queue wait.")
 @click.option("--output", metavar="DIST", help="Tokens that each of them generates, such as 128 or exponential:200.")
@@ -66,6 +71,7 @@ def sweep_command(
     context: str,
     hardware: str | None,
     bandwidth: str | None,
+    host_overhead: str,
     deadline: str | None,
     arrivals: str | None,
     output: str | None,
@@ -89,15 +95,16 @@ def sweep_command(
     common = workload_from(batch=1, context=min(contexts), **memory)
     limit = None if deadline is None else parse_deadline(deadline) / 1e9
     swept = sweep(spec, common, basis, batches, contexts, deadline_s=limit)
+    predictor = Predictor(spec, basis, common, parse_host(host_overhead))
     queue = None
     if arrivals is not None and output is not None:
         queue = queues(swept, arrivals, output, profile, seed)
     if out is not None:
-        write_csv(out, sweep_table(swept, queue))
+        write_csv(out, sweep_table(swept, queue, predicted_s(swept, predictor)))
     if as_json:
-        emit_json(sweep_document(swept, queue, activations=activations))
+        emit_json(sweep_document(swept, queue, predictor, activations=activations))
     else:
-        _print(swept, queue)
+        _print(swept, queue, predictor)
         if out is not None:
             click.echo(printable(f"{out}: {units.plural(swept.shape[0] * swept.shape[1], 'cell')}"))
     return say_assumptions(spec)
@@ -114,10 +121,12 @@ def parse_counts(option: str, text: str) -> list[int]:
     return counts
 
 
-def sweep_document(swept: Sweep, queue: Queue | None, *, activations: bool = False) -> dict[str, Any]:
+def sweep_document(
+    swept: Sweep, queue: Queue | None, predictor: Predictor, *, activations: bool = False
+) -> dict[str, Any]:
     """``rows``: a ``floor`` document a cell with ``binds`` and ``fits``; ``frontiers``: a row a context."""
     document: dict[str, Any] = {
-        "rows": [_row(swept, queue, at, activations=activations) for at in np.ndindex(*swept.shape)]
+        "rows": [_row(swept, queue, predictor, at, activations=activations) for at in np.ndindex(*swept.shape)]
     }
     document["frontiers"] = list(frontier_table(swept).rows())
     if swept.deadline_s is not None:
@@ -125,10 +134,12 @@ def sweep_document(swept: Sweep, queue: Queue | None, *, activations: bool = Fal
     return document
 
 
-def _row(swept: Sweep, queue: Queue | None, at: tuple[int, ...], *, activations: bool) -> dict[str, Any]:
+def _row(
+    swept: Sweep, queue: Queue | None, predictor: Predictor, at: tuple[int, ...], *, activations: bool
+) -> dict[str, Any]:
     row, column = at
     floor = swept.cell(row, column)
-    document = floor_document(floor)
+    document = {**floor_document(floor), **Beside.of(floor, predictor).document()}
     if document["verdict"] is not None:
         del document["verdict"]["moves"]  # sentences about changes: the frontiers say it for all cells at once
     if activations:
@@ -187,7 +198,14 @@ def queues(swept: Sweep, arrivals: str, output: str, profile: str, seed: int) ->
     return found
 
 
-def _print(swept: Sweep, queue: Queue | None) -> None:
+def predicted_s(swept: Sweep, predictor: Predictor) -> F64 | None:
+    """What the step of each cell is predicted to take, float64[b, c]; None where nothing can be predicted."""
+    found = [[predictor.at(batch, context) for context in swept.context.tolist()] for batch in swept.batch.tolist()]
+    known = [[cell.step_s for cell in row if cell is not None] for row in found]
+    return np.array(known) if all(len(row) == len(swept.context) for row in known) else None
+
+
+def _print(swept: Sweep, queue: Queue | None, predictor: Predictor) -> None:
     basis = swept.basis
     machine = basis.hardware.title if basis.hardware else "no machine"
     rate = units.rate(basis.bandwidth_bytes_per_s) if basis.bandwidth_bytes_per_s else "bandwidth not known"
@@ -198,11 +216,14 @@ def _print(swept: Sweep, queue: Queue | None) -> None:
     if assumed is not None:
         click.echo(assumed)
     click.echo()
-    emit_table(sweep_table(swept, queue), _SHOWN)
+    emit_table(sweep_table(swept, queue, predicted_s(swept, predictor)), _SHOWN)
     click.echo()
     if swept.deadline_s is not None:
         click.echo(f"deadline {units.seconds(swept.deadline_s)} a token, asked of the floor: a real step takes longer")
     emit_table(frontier_table(swept), _SHOWN)
+    example = predictor.at(int(swept.batch[0]), int(swept.context[0]))
+    if example is not None:
+        click.echo(f"predicted: a step by the {how_predicted(example)}")
     for line in _energy_lines(swept):
         click.echo(line)
     if queue is not None:

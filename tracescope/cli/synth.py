@@ -8,6 +8,7 @@ import click
 import numpy as np
 
 from tracescope.cli.defaults import assumed_line
+from tracescope.cli.host_overhead import host_option, parse_host
 from tracescope.cli.numbers import Whole
 from tracescope.cli.options import (
     EXIT_ASSUMED,
@@ -44,6 +45,7 @@ from tracescope.synth.timing import IDEAL, PROFILES
 @model_options
 @workload_options
 @pricing_options
+@host_option
 @arrival_options
 @click.option(
     "--steps", type=Whole(), help=f"Decode steps (default: {DEFAULT_STEPS}, or until every arriving request is served)."
@@ -66,6 +68,7 @@ def synth_command(
     kv: str | None,
     hardware: str | None,
     bandwidth: str | None,
+    host_overhead: str,
     steps: int | None,
     seed: int,
     profile: str,
@@ -90,7 +93,7 @@ def synth_command(
     refuse_to_overwrite(out, read, model=model, hardware=hardware)
     basis = basis_from(hardware, bandwidth, spec)
     workload = workload_from(**rest)
-    wanted = Wanted(steps=steps, profile=profile, seed=seed, **asked)
+    wanted = Wanted(steps=steps, profile=profile, seed=seed, host=parse_host(host_overhead), **asked)
     if wanted.serves:
         refuse_mixed(("batch", "context"))
         served = serve(spec, basis, workload, wanted)

@@ -84,13 +84,30 @@ def _fixed_ns(fit: Fit, gap_ns: float) -> float:
     return max(0.0, fit.fixed_ns - gap_ns) if fit.kind in _BACK_TO_BACK else fit.fixed_ns
 
 
-def host_ns(batch: I64) -> F64:
-    """What a serving engine's host takes for a step of each ``batch``, ns: its own term, not a kernel."""
+@dataclass(frozen=True, slots=True)
+class HostOverhead:
+    """What an engine's host adds to a step, ns: ``step_ns``, and ``request_ns`` a request; ``name`` says whose."""
+
+    name: str
+    step_ns: float
+    request_ns: float
+
+    def ns(self, batch: I64) -> F64:
+        """For a step of each ``batch``, float64 ns."""
+        return self.step_ns + self.request_ns * batch.astype(np.float64)
+
+
+NO_HOST: Final = HostOverhead("none", 0.0, 0.0)
+"""A compiled loop without a server."""
+
+
+def vllm_host() -> HostOverhead:
+    """That of vLLM, as fitted to whole steps."""
     host = calibration().host
-    return host.step_ns + host.request_ns * batch.astype(np.float64)
+    return HostOverhead("vllm", host.step_ns, host.request_ns)
 
 
-def calibration_notes(basis: Basis) -> tuple[str, ...]:
+def calibration_notes(basis: Basis, host: HostOverhead) -> tuple[str, ...]:
     """What the numbers of this profile stand on, as sentences."""
     machine = None if basis.hardware is None else basis.hardware.name
     table = calibration()
@@ -102,9 +119,13 @@ def calibration_notes(basis: Basis) -> tuple[str, ...]:
         (own if fit.machine == machine else foreign).append(name)
     fitted = [f"fitted to public measurements of this machine: {', '.join(own)}"] if own else []
     pooled = [f"without measurements of this machine, from others: {', '.join(foreign)}"] if foreign else []
+    whose = {
+        "vllm": "the host's share is that of a serving engine, fitted to whole steps",
+        "none": "no host's share is counted",
+    }.get(host.name, f"the host's share is {host.name} a request and step, as given")
     return (
         *fitted,
         *pooled,
-        "the host's share is that of a serving engine, fitted to whole steps; token selection and the gaps between "
-        "kernels have no public rows and are typical figures",
+        f"{whose}; token selection and the gaps between kernels have no public rows and are typical figures",
+        "all-reduces of more than 1 MiB are beyond what was measured",
     )

@@ -3,14 +3,17 @@
 Three laws, each fitted by least squares of relative errors, machine by machine and over all of them together:
 
 - matrix products: ``fixed + √((bytes / (reach · BW))² + (FLOP / (compute_reach · P))²)``
-- decode attention and all-reduce: ``fixed + bytes / (reach · rate)``
+- decode attention and all-reduce: ``fixed + bytes / (reach · rate)``; the bytes of an all-reduce are its message for
+  each of the other ranks
 - norms, rope, activations, additions and the embedding: one time each, whatever the batch, as the rows say
 
 ``fixed`` is what a kernel takes however little it moves: launch, fill and drain. What the host of a serving engine adds
 to a step, ``step + request · batch``, is a term of its own.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -63,11 +66,37 @@ class HostFit:
 
 
 @dataclass(frozen=True, slots=True)
+class StepError:
+    """How far whole measured steps were off what was predicted of them: mean and largest absolute relative error.
+
+    ``served``: by an engine whose host takes its share. On a ``machine`` of its own each model's steps were predicted
+    without that model's rows; under ``pooled`` each machine's without that machine's.
+    """
+
+    served: bool
+    machine: str
+    rows: int
+    error: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
-    """Every fit by kind and machine, and the host's term."""
+    """Every fit by kind and machine, the host's term, and the errors of whole steps."""
 
     fits: tuple[Fit, ...]
     host: HostFit
+    errors: tuple[StepError, ...] = ()
+
+    def measures(self, machine: str | None) -> bool:
+        """Whether products of ``machine`` itself were measured, so that its steps are not predicted from others."""
+        return any(fit.kind == PRODUCTS and fit.machine == machine for fit in self.fits)
+
+    def error_of(self, machine: str | None, *, served: bool) -> StepError | None:
+        """The error of steps on ``machine``; that of machines left out where none of its own steps was measured."""
+        found = {e.machine: e for e in self.errors if e.served is served}
+        own = found.get(machine or POOLED) if self.measures(machine) else None
+        return own or found.get(POOLED)
 
     def fit(self, kind: str, machine: str | None) -> Fit:
         """The fit of ``kind`` on ``machine``, or the pooled one where that machine has no rows of it."""
@@ -101,9 +130,27 @@ def _preset(name: str) -> bytes:
 
 
 @cache
-def calibration() -> Calibration:
-    """The table that ships: what :func:`fit_kernels` found, and the host's term."""
+def shipped() -> Calibration:
+    """The table that ships: what :func:`fit_kernels` found, the host's term, and their errors."""
     return msgspec.json.decode(_preset("calibration.json"), type=Calibration)
+
+
+_chosen: Final[ContextVar[Calibration | None]] = ContextVar("calibration", default=None)
+
+
+def calibration() -> Calibration:
+    """What the profile goes by: the table that ships, or inside :func:`calibrated_by` another one."""
+    return _chosen.get() or shipped()
+
+
+@contextmanager
+def calibrated_by(found: Calibration) -> Iterator[None]:
+    """Let the profile go by another table: one from which some measurements were left out."""
+    before = _chosen.set(found)
+    try:
+        yield
+    finally:
+        _chosen.reset(before)
 
 
 @cache
@@ -132,13 +179,21 @@ def machine_bases() -> dict[str, Basis]:
     }
 
 
-def kernel_rows() -> dict[str, Rows]:
+Left = Callable[[dict[str, Any]], bool]
+"""Whether a measurement is left out of a fit."""
+
+
+def kernel_rows(left_out: Left = lambda row: False) -> dict[str, Rows]:
     """The measurements that the fits use, by kind, with the times that datasheet rates alone would give."""
-    found = {PRODUCTS: _rows(records(PRODUCTS), "weight_bytes", lambda r: r["batch"] * r["weight_bytes"])}
-    found[ATTENTION] = _rows(records(ATTENTION), "kv_bytes", lambda r: 0)
-    found[ALL_REDUCE] = _link_rows(records(ALL_REDUCE))
+
+    def used(kind: str) -> list[dict[str, Any]]:
+        return [row for row in records(kind) if not left_out(row)]
+
+    found = {PRODUCTS: _rows(used(PRODUCTS), "weight_bytes", lambda r: r["batch"] * r["weight_bytes"])}
+    found[ATTENTION] = _rows(used(ATTENTION), "kv_bytes", lambda r: 0)
+    found[ALL_REDUCE] = _link_rows(used(ALL_REDUCE) or records(ALL_REDUCE))  # only one machine has any
     for kind in SMALL:
-        found[kind] = _rows([r for r in records("small") if r["kind"] == kind], None, lambda r: 0)
+        found[kind] = _rows([r for r in used("small") if r["kind"] == kind], None, lambda r: 0)
     return found
 
 
@@ -152,18 +207,18 @@ def _rows(rows: list[dict[str, Any]], size: str | None, flops: Callable[[dict[st
 
 
 def _link_rows(rows: list[dict[str, Any]]) -> Rows:
-    """All-reduces: one rank of t sends 2(t − 1)/t of the message, at the link's datasheet rate."""
+    """All-reduces: one rank of t hands its message to the t − 1 others, at the link's datasheet rate."""
     bases = machine_bases()
-    sent = [2 * (r["ranks"] - 1) / r["ranks"] * r["message_bytes"] for r in rows]
+    sent = [(r["ranks"] - 1) * r["message_bytes"] for r in rows]
     sending = [link_s(count, bases[r["machine"]]) or 0.0 for r, count in zip(rows, sent, strict=True)]
     us = np.array([r["us"] for r in rows], np.float64)
     return Rows(tuple(r["machine"] for r in rows), np.array(sending) * 1e9, np.zeros(len(rows)), us * 1e3)
 
 
-def fit_kernels() -> tuple[Fit, ...]:
+def fit_kernels(left_out: Left = lambda row: False) -> tuple[Fit, ...]:
     """Fit every kind on every machine that has rows of it, and on all together. Deterministic; about a second."""
     found = []
-    for kind, rows in kernel_rows().items():
+    for kind, rows in kernel_rows(left_out).items():
         fit = fit_products if kind == PRODUCTS else fit_fixed if kind in SMALL else fit_line
         for machine in (*dict.fromkeys(rows.machine), POOLED):
             found.append(fit(kind, machine, rows.of(machine)))

@@ -24,7 +24,7 @@ from tracescope.core.trace import (
 )
 from tracescope.floor.step_ops import kv_bytes_per_token, step_ops
 from tracescope.floor.tensor_parallel import split_notes
-from tracescope.synth.calibrated import calibration_notes
+from tracescope.synth.calibrated import HostOverhead, calibration_notes, vllm_host
 from tracescope.synth.plan import ENGINES, HOST, Plan, plan_steps
 from tracescope.synth.timing import CALIBRATED, IDEAL, REALISTIC, Timing, time_plan
 
@@ -35,13 +35,21 @@ LONGEST_NS: Final = 2**61
 
 
 def synthesize(
-    model: ModelSpec, basis: Basis, workload: Workload, *, steps: int, profile: str = IDEAL, seed: int = 0
+    model: ModelSpec,
+    basis: Basis,
+    workload: Workload,
+    *,
+    steps: int,
+    profile: str = IDEAL,
+    seed: int = 0,
+    host: HostOverhead | None = None,
 ) -> Trace:
     """A trace of ``steps`` decode steps, every op an event on the engine that bounds it, in one serial chain.
 
     The context of every request starts at ``workload.context`` cached tokens and grows by one a step. A step starts
-    with the host's launch and ends with token selection; the next one starts there. The same arguments give the same
-    trace. Raises TraceError for a bandwidth that is not known, an unknown profile, or sizes beyond reason.
+    with the host's launch and ends with token selection; the next one starts there. ``host`` is what the calibrated
+    profile adds to a step (None: vLLM's). The same arguments give the same trace. Raises TraceError for a bandwidth
+    that is not known, an unknown profile, or sizes beyond reason.
     """
     _refuse_absurd(workload, steps, seed)
     split_notes(model, workload.tensor_parallel)
@@ -54,8 +62,8 @@ def synthesize(
     plan = plan_steps(model, basis, workload, steps)
     if float(plan.floor_ns.max()) * plan.ops * steps > LONGEST_NS:
         raise TraceError("this trace would last longer than 73 years", action="check --bandwidth and --steps")
-    timing = time_plan(plan, basis, profile, seed, batch=workload.batch)
-    return _assemble(plan, timing, _meta(model, basis, workload, profile, seed), model, workload)
+    timing = time_plan(plan, basis, profile, seed, batch=workload.batch, host=host)
+    return _assemble(plan, timing, _meta(model, basis, workload, profile, seed, host or vllm_host()), model, workload)
 
 
 def _refuse_absurd(workload: Workload, steps: int, seed: int) -> None:
@@ -69,7 +77,9 @@ def _refuse_absurd(workload: Workload, steps: int, seed: int) -> None:
         raise TraceError(f"a seed of {seed} is out of range", action="use 0 or a positive number")
 
 
-def _meta(model: ModelSpec, basis: Basis, workload: Workload, profile: str, seed: int) -> TraceMeta:
+def _meta(  # noqa: PLR0917
+    model: ModelSpec, basis: Basis, workload: Workload, profile: str, seed: int, host: HostOverhead
+) -> TraceMeta:
     notes = [
         f"synthesised with the {profile} profile: these times are modelled, not measured",
         "every request starts with its context cached; prompt processing is not simulated",
@@ -78,7 +88,7 @@ def _meta(model: ModelSpec, basis: Basis, workload: Workload, profile: str, seed
     if profile == REALISTIC:
         notes.append("the profile's reach and gaps are typical public figures, not a fit to this machine")
     elif profile == CALIBRATED:
-        notes += calibration_notes(basis)
+        notes += calibration_notes(basis, host)
     return TraceMeta(
         created_by=f"tracescope {__version__}",
         model=model,

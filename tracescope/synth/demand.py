@@ -13,7 +13,8 @@ from tracescope.floor.pricing import F64, Amounts, compute_s, link_s, memory_s
 class Demand:
     """Floors and what they are made of, float64 ns in arrays that broadcast against each other.
 
-    ``memory_ns``, ``compute_ns`` and ``link_ns`` are amounts over rates, without a latency; ``activation_ns`` is what
+    ``memory_ns`` and ``compute_ns`` are amounts over rates, ``link_ns`` what :func:`exchanged_bytes` takes at the link
+    rate, without a latency; ``activation_ns`` is what
     unfused activations take besides; ``compute`` marks ops bound by FLOPs.
     """
 
@@ -27,6 +28,19 @@ class Demand:
     def take(self, rows: U32) -> "Demand":
         """The demand of some work rows, in the shape of ``rows``."""
         return Demand(*(getattr(self, name)[rows] for name in self.__slots__))
+
+
+def exchanged_bytes(link: Amounts, link_reduced: Amounts) -> F64:
+    """Bytes that one rank sends when it hands its whole message to each of the others: (t − 1) × the message.
+
+    That is how engines reduce the small messages of decode: one exchange, whatever the floor could save. From what a
+    ring sends, 2(t − 1)/t × the message, and the message itself: ring ÷ (2 − ring ÷ message). Equal amounts, as of two
+    ranks or of other collectives, stay what they are.
+    """
+    ring, message = np.maximum(link, 0).astype(np.float64), np.maximum(link_reduced, 0).astype(np.float64)
+    share = np.divide(ring, message, out=np.ones_like(ring), where=message > 0)
+    exchanged: F64 = ring / (2 - share)
+    return exchanged
 
 
 def demand_of(

@@ -15,6 +15,7 @@ from tracescope.core.trace import Dependencies, RequestTable, StepTable, Trace, 
 from tracescope.core.work_table import WorkTable
 from tracescope.floor.pricing import compute_s, link_s, memory_s, sent_bytes
 from tracescope.synth.batching import NOT_YET, Schedule
+from tracescope.synth.calibrated import HostOverhead
 from tracescope.synth.mixed_plan import Load, plan_load, step_rows
 from tracescope.synth.plan import COMPUTE, ENGINES, HOST, MEMORY, QUANTITIES, priced_table
 from tracescope.synth.spans import Spans, event_table, places
@@ -72,14 +73,14 @@ class TraceMaker:
             column=np.zeros(len(ids), np.uint8),
         )
 
-    def add_operations(self, rows: slice, profile: str, seed: int) -> None:
+    def add_operations(self, rows: slice, profile: str, seed: int, host: HostOverhead | None = None) -> None:
         """Every operation of the steps in ``rows``."""
         steps = rows.stop - rows.start
         if not steps:
             return
         s = self._schedule
         plan = plan_load(self._model, self._basis, self._workload, self._load.part(rows))
-        timing = time_plan(plan, self._basis, profile, seed, batch=s.batch[rows], delays=False)
+        timing = time_plan(plan, self._basis, profile, seed, batch=s.batch[rows], delays=False, host=host)
         timing = fitted(timing, plan, s.step_duration[rows], s.delay[rows])
         ends = np.cumsum(timing.wait + timing.duration, axis=1) + s.step_start[rows, None]
         engine = plan.engine[plan.work]

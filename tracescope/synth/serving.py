@@ -17,7 +17,7 @@ from tracescope.floor.capacity import kv_stored_after
 from tracescope.floor.step_ops import step_ops
 from tracescope.floor.tensor_parallel import split_notes
 from tracescope.synth.batching import ADMISSION_RULE, NOT_YET, KvRoom, Schedule, kv_room, serve
-from tracescope.synth.calibrated import calibration_notes
+from tracescope.synth.calibrated import HostOverhead, calibration_notes, vllm_host
 from tracescope.synth.decode import MAX_EVENTS
 from tracescope.synth.served_events import MOST_LANES, TraceMaker
 from tracescope.synth.step_times import StepTimes
@@ -49,6 +49,7 @@ def serve_requests(
     detail: str = STEPS,
     window: tuple[int, int] | None = None,
     unlimited: bool = False,
+    host: HostOverhead | None = None,
 ) -> Served:
     """Serve ``stream`` and make a trace of it; ``workload`` gives blocks, utilization, reserve and ranks.
 
@@ -61,7 +62,7 @@ def serve_requests(
     if detail not in DETAILS:
         raise TraceError(f"there is no detail {detail!r}", action="use one of: " + ", ".join(DETAILS))
     split_notes(model, workload.tensor_parallel)  # what cannot be split is refused
-    times = StepTimes(model, basis, workload, profile)
+    times = StepTimes(model, basis, workload, profile, host)
     room = kv_room(model, None if unlimited else basis.hardware, workload, stream)
     schedule = serve(stream, room, times, max_batch=max_batch, steps=steps, profile=profile, seed=seed)
     if not schedule.steps:
@@ -75,11 +76,13 @@ def serve_requests(
         )
     made = TraceMaker(model, basis, workload, schedule, times.caps)
     made.add_steps(rows)
-    made.add_operations(rows, profile, seed)
+    made.add_operations(rows, profile, seed, host)
     made.add_requests(stream)
     notes = serving_notes(stream, schedule, room, max_batch)
     ranks = workload.tensor_parallel
-    meta = _meta(model, basis, stream, notes=(*split_notes(model, ranks), *notes), profile=profile, seed=seed)
+    own = calibration_notes(basis, host or vllm_host()) if profile == CALIBRATED else ()
+    notes = (*split_notes(model, ranks), *notes, *own)
+    meta = _meta(model, basis, stream, notes=notes, profile=profile, seed=seed)
     meta = replace(meta, tensor_parallel=ranks)
     return Served(made.trace(meta, _requests(model, workload, stream, schedule, room)), schedule, room)
 
@@ -168,7 +171,6 @@ def _meta(
             f"synthesised with the {profile} profile: these times are modelled, not measured",
             *([f"requests: {stream.description}"] if stream.description else []),
             *notes,
-            *(calibration_notes(basis) if profile == CALIBRATED else ()),
             *basis.notes,
         ),
     )

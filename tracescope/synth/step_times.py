@@ -11,9 +11,10 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.floor.pricing import F64, compute_binds, compute_s, floor_s, memory_s, ops_floor_s, sent_bytes
+from tracescope.floor.pricing import F64, compute_binds, compute_s, floor_s, memory_s, ops_floor_s
 from tracescope.floor.step_ops import OpWork, counted_ops
-from tracescope.synth.demand import demand_of
+from tracescope.synth.calibrated import HostOverhead
+from tracescope.synth.demand import demand_of, exchanged_bytes
 from tracescope.synth.timing import expected_ns
 
 FAR: Final = 1 << 40
@@ -96,10 +97,13 @@ class StepTimes:
     where the basis cannot price the model or the cache of one request depends on its neighbours.
     """
 
-    def __init__(self, model: ModelSpec, basis: Basis, workload: Workload, profile: str) -> None:
+    def __init__(
+        self, model: ModelSpec, basis: Basis, workload: Workload, profile: str, host: HostOverhead | None = None
+    ) -> None:
         if basis.bandwidth_bytes_per_s is None:
             raise TraceError("a step needs a memory bandwidth", action="give --hardware or --bandwidth")
         self._model, self._basis, self._workload, self._profile = model, basis, workload, profile
+        self._host = host
         ops = self._ops(1)
         self.kernel_kinds = len({op.op for op in ops(0)} - {Op.LAUNCH})
         for batch in (1, 3):
@@ -170,13 +174,13 @@ class StepTimes:
         memory = np.array([op.memory_bytes for op in ops], np.float64)
         flops = np.array([op.flops for op in ops], np.float64)
         activation = np.array([op.activation for op in ops], np.float64)
-        link = np.array([sent_bytes(op.link, op.link_reduced, self._basis) for op in ops], np.float64)
+        link = exchanged_bytes(np.array([op.link for op in ops]), np.array([op.link_reduced for op in ops]))
         kinds = np.array([op.op for op in ops], np.uint8)
         compute = self._compute_bound(memory, flops)
         demand = demand_of(
             self._basis, floor * 1e9, compute, memory=memory, flops=flops, link=link, activation=activation
         )
-        return expected_ns(self._profile, self._basis, kinds, demand, batch)
+        return expected_ns(self._profile, self._basis, kinds, demand, batch, self._host)
 
     def _grown_times(self, op: OpWork, growth: Growth, tokens: F64) -> F64:
         """Times of one op that reads these many tokens, float64[tokens]."""

@@ -13,9 +13,9 @@ from tracescope.core.category import Op
 from tracescope.core.columns import I64, U8, Bool
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
-from tracescope.floor.pricing import F64, datasheet_share, round_cumulatively, sent_bytes
-from tracescope.synth.calibrated import CalibratedLaw, calibrated_law, host_ns
-from tracescope.synth.demand import Demand, demand_of
+from tracescope.floor.pricing import F64, datasheet_share, round_cumulatively
+from tracescope.synth.calibrated import CalibratedLaw, HostOverhead, calibrated_law, vllm_host
+from tracescope.synth.demand import Demand, demand_of, exchanged_bytes
 from tracescope.synth.plan import COMPUTE, Plan
 
 IDEAL: Final = "ideal"
@@ -75,9 +75,9 @@ _LAUNCH = Kernel(
     "The host schedules the step, fills the block tables and starts one graph: tens of µs in a compiled engine loop.",
 )  # fmt: skip
 _LINK = Kernel(
-    0.80, 1_000, 6_000, 0.05, 0.20,
-    "An all-reduce of a few hundred kB is latency, which its floor holds: public tables list 2.8 to 10 µs below 128 kB "
-    "on 2 to 8 GPUs.",
+    1.0, 0, 0, 0.05, 0.20,
+    "An all-reduce takes what the law fitted to public rows says (2.8 to 26 µs below 1 MiB on 2 to 8 GPUs): its fixed "
+    "time is no floor, and its floor no time.",
 )  # fmt: skip
 
 KERNELS: Final[dict[Op, Kernel]] = {
@@ -111,11 +111,19 @@ _BLOCK = 1 << 17  # ops drawn at once: the random numbers of a block stay in the
 
 
 def time_plan(
-    plan: Plan, basis: Basis, profile: str, seed: int, *, batch: I64 | int = 1, delays: bool = True
+    plan: Plan,
+    basis: Basis,
+    profile: str,
+    seed: int,
+    *,
+    batch: I64 | int = 1,
+    delays: bool = True,
+    host: HostOverhead | None = None,
 ) -> Timing:
     """Waits and durations of every op of ``plan`` under ``profile``; the same seed gives the same numbers.
 
-    ``batch`` is the number of requests, of every step or int64[steps]: the host of the calibrated profile asks.
+    ``batch`` is the number of requests, of every step or int64[steps]: the ``host`` of the calibrated profile asks
+    (None: vLLM's).
     Without ``delays`` the host never stalls and has loaded its kernels before: who asks has counted that already.
     Raises TraceError for a profile that does not exist.
     """
@@ -125,7 +133,8 @@ def time_plan(
     if profile == IDEAL:
         return Timing(np.zeros_like(floor), floor)
     requests = np.broadcast_to(np.asarray(batch, np.int64), (plan.steps,))
-    return _jittered(plan, basis, profile, floor, requests, seed=seed, delays=delays)
+    launch_ns = (host or vllm_host()).ns(requests)
+    return _jittered(plan, basis, profile, floor, launch_ns, seed=seed, delays=delays)
 
 
 def _rounded_floors(plan: Plan) -> I64:
@@ -136,7 +145,7 @@ def _rounded_floors(plan: Plan) -> I64:
     return out
 
 
-def _jittered(plan: Plan, basis: Basis, profile: str, floor: I64, batch: I64, *, seed: int, delays: bool) -> Timing:
+def _jittered(plan: Plan, basis: Basis, profile: str, floor: I64, launch_ns: F64, *, seed: int, delays: bool) -> Timing:
     per_op = np.random.Generator(np.random.PCG64([seed, 0]))
     per_step = np.random.Generator(np.random.PCG64([seed, 1]))
     law, jitter = _law(profile, plan.op, basis), Jitter.of(plan.op)
@@ -148,7 +157,7 @@ def _jittered(plan: Plan, basis: Basis, profile: str, floor: I64, batch: I64, *,
         plan.engine == COMPUTE,
         memory=moved,
         flops=table.flops,
-        link=sent_bytes(table.link, table.link_reduced, basis),
+        link=exchanged_bytes(table.link, table.link_reduced),
         activation=table.activation,
     )
     wait, duration = np.empty_like(floor), np.empty_like(floor)
@@ -158,7 +167,7 @@ def _jittered(plan: Plan, basis: Basis, profile: str, floor: I64, batch: I64, *,
         work = plan.work[rows]
         time = law.steady_ns(demand.take(work))
         if profile == CALIBRATED:
-            time[:, plan.host] = host_ns(batch[rows])[:, None]
+            time[:, plan.host] = launch_ns[rows][:, None]
             time /= jitter.mean  # the fits are of mean times
         time *= jitter.factor(draw)
         duration[rows] = np.maximum(np.rint(time), floor[rows])
@@ -181,11 +190,15 @@ class KernelLaw:
     least: F64
     slowdown: F64
     moves: Bool
+    link: F64
+    """What the time of a message at the link rate is multiplied by; 0 for what sends nothing."""
 
     def steady_ns(self, demand: Demand) -> F64:
         """Durations without jitter, ns."""
         slower = np.where(demand.compute, 1 / COMPUTE_REACH, self.slowdown)
-        return np.maximum(self.least, self.ramp + (demand.floor_ns + self.moves * demand.activation_ns) * slower)
+        moving = (demand.floor_ns + self.moves * demand.activation_ns) * slower
+        moving = np.where(self.link > 0, demand.link_ns * self.link, moving)
+        return np.maximum(self.least, self.ramp + moving)
 
 
 def kernel_law(op: U8, basis: Basis) -> KernelLaw:
@@ -195,7 +208,15 @@ def kernel_law(op: U8, basis: Basis) -> KernelLaw:
         np.array([getattr(k, name) for k in kernels], np.float64) for name in ("ramp_ns", "least_ns", "reach")
     )
     slowdown = 1 / np.minimum(1, reach * datasheet_share(basis))
-    return KernelLaw(ramp, least, slowdown, np.array([k.activations for k in kernels], bool))
+    sends = np.equal(op, Op.ALL_REDUCE)
+    sending = calibrated_law(np.array([Op.ALL_REDUCE], np.uint8), basis, MEAN_GAP_NS)
+    return KernelLaw(
+        np.where(sends, sending.fixed[0], ramp),
+        least,
+        slowdown,
+        np.array([k.activations for k in kernels], bool),
+        np.where(sends, sending.link[0], 0.0),
+    )
 
 
 def _law(profile: str, op: U8, basis: Basis) -> KernelLaw | CalibratedLaw:
@@ -226,21 +247,23 @@ class Jitter:
         return 1 + self.tail / 24
 
 
-def expected_ns(profile: str, basis: Basis, op: U8, demand: Demand, batch: int = 1) -> F64:
+def expected_ns(  # noqa: PLR0917
+    profile: str, basis: Basis, op: U8, demand: Demand, batch: int = 1, host: HostOverhead | None = None
+) -> F64:
     """Mean time of each op of a step of ``batch`` requests with the gap before it, float64 ns [..., ops].
 
     ``op`` holds an Op each. Stalls and first uses are not in it: see :func:`host_delays`.
     """
     if profile == IDEAL:
         return demand.floor_ns
-    host = np.equal(op, Op.LAUNCH)
+    launch = np.equal(op, Op.LAUNCH)
     mean = _law(profile, op, basis).steady_ns(demand)
     if profile == REALISTIC:
         mean = mean * Jitter.of(op).mean
-    elif host.any():
-        mean = np.where(host, host_ns(np.array([batch])), mean)
+    elif launch.any():
+        mean = np.where(launch, (host or vllm_host()).ns(np.array([batch])), mean)
     mean = np.maximum(mean, demand.floor_ns)
-    return mean + np.where(host, GRAPH_START_NS, MEAN_GAP_NS)  # one launch a step: the graph starts once
+    return mean + np.where(launch, GRAPH_START_NS, MEAN_GAP_NS)  # one launch a step: the graph starts once
 
 
 def host_delays(profile: str, steps: int, kinds: int, random: np.random.Generator, *, first: bool) -> I64:

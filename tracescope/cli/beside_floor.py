@@ -1,0 +1,66 @@
+"""What stands beside a floor, not in it: what a step is predicted to take, and the latency of all-reduces."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from tracescope.core import units
+from tracescope.floor.step_floor import StepFloor
+from tracescope.models import load_hardware
+from tracescope.synth.prediction import VLLM, Latency, Predicted, Predictor, all_reduce_latency
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """``predicted`` and ``latency`` are None where there is none to tell."""
+
+    predicted: Predicted | None
+    latency: Latency | None
+
+    @classmethod
+    def of(cls, floor: StepFloor, predictor: Predictor) -> Self:
+        """What stands beside ``floor``, by the predictor of its model and machine."""
+        model, workload, basis = floor.model, floor.workload, floor.basis
+        return cls(predictor.at(workload.batch, workload.context), all_reduce_latency(model, workload, basis))
+
+    def document(self) -> dict[str, Any]:
+        """The JSON keys ``predicted``, ``latency_s`` and ``latency_source``."""
+        return {
+            "predicted": None if self.predicted is None else asdict(self.predicted),
+            "latency_s": None if self.latency is None else self.latency.seconds,
+            "latency_source": None if self.latency is None else latency_words(self.latency),
+        }
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """The rows of the page."""
+        if self.predicted is not None:
+            yield "predicted", predicted_words(self.predicted)
+        if self.latency is not None:
+            yield "latency", latency_words(self.latency)
+
+
+def predicted_words(found: Predicted) -> str:
+    """``5.9 ms ± 8 %: calibrated profile, …``; what is not known of the error is said."""
+    error = "error not known" if found.error_fraction is None else f"± {units.percent(found.error_fraction)}"
+    return f"{units.seconds(found.step_s)} {error} ({how_predicted(found)})"
+
+
+def how_predicted(found: Predicted) -> str:
+    """Profile, host, what the error is a mean of, and whether anything of this machine was measured."""
+    host = {VLLM: "with vLLM's host", "none": "without a host"}.get(found.host, f"with {found.host} a request of host")
+    how = f"calibrated profile {host}" + (
+        "" if found.error_fraction is None else f", mean error of {found.left_out} left out"
+    )
+    pooled = "; nothing of this machine was measured: from others" if found.pooled else ""
+    return f"{how}{pooled}"
+
+
+def latency_words(found: Latency) -> str:
+    """``160 all-reduces × 2.8–3.5 µs (measured on …) = + 0.448–0.560 ms, not part of the floor``."""
+    least, most = found.least_s * 1e6, found.most_s * 1e6
+    low, high = found.count * found.least_s * 1e3, found.count * found.most_s * 1e3
+    where = load_hardware(found.measured_on).title
+    return (
+        f"{found.count:,} all-reduces × {least:.1f}–{most:.1f} µs (measured on {where}, 2–8 ranks, 8 KiB) = "
+        f"+ {low:,.3f}–{high:,.3f} ms, not part of the floor"
+    )
