@@ -14,7 +14,7 @@ from tracescope.floor.dtypes import weight_dtype
 from tracescope.io import native, reader_for, save
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.models import contradiction, hardware_for_device, make_basis
-from tracescope.recognise.kernel_rules import Rule
+from tracescope.recognise.names.kernel_rules import Rule
 from tracescope.recognise.ranks import MAX_RANKS, merge_ranks
 from tracescope.recognise.recognise import recognise
 from tracescope.recognise.strip import strip_names

@@ -15,7 +15,7 @@ from tracescope.core.trace import Trace
 from tracescope.io import native
 from tracescope.load import import_files, save_trace
 from tracescope.models import contradiction
-from tracescope.recognise.user_rules import load_rules
+from tracescope.recognise.names.user_rules import load_rules
 
 _LISTED = 12
 

@@ -14,13 +14,18 @@ from tracescope.core.model import ModelSpec
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import ImportReport, Inference
 from tracescope.core.trace import Dependencies, Device, EventTable, StepTable, Trace, TraceMeta
-from tracescope.recognise.alternation import attention_alternates
+from tracescope.core.units import plural
 from tracescope.recognise.capture import join_captures, read_captures, with_details
-from tracescope.recognise.counter_tracks import counter_tracks
 from tracescope.recognise.dependencies import find_dependencies
-from tracescope.recognise.facts import Seen, describe_steps, look_at_steps
-from tracescope.recognise.fused import dominant_categories
-from tracescope.recognise.host_spans import (
+from tracescope.recognise.names.kernel_rules import MODEL_PARTS, Family, Rule
+from tracescope.recognise.names.shapes import ShapeKind
+from tracescope.recognise.names.user_rules import count_of
+from tracescope.recognise.ops.alternation import attention_alternates
+from tracescope.recognise.ops.layer_spans import module_layers, nvtx_layers
+from tracescope.recognise.ops.op_events import OpEvents, device_op_events, operator_op_events, unclassified_ns
+from tracescope.recognise.ops.reading import Reading, read_op_events
+from tracescope.recognise.steps.facts import Seen, describe_steps, look_at_steps
+from tracescope.recognise.steps.host_spans import (
     GRAPH_KERNELS,
     HostSpan,
     HostSpans,
@@ -28,17 +33,13 @@ from tracescope.recognise.host_spans import (
     sample_scopes,
     steps_of_op_events,
 )
-from tracescope.recognise.kernel_rules import MODEL_PARTS, Family, Rule
-from tracescope.recognise.launches import Launches, enclosing, find_launches
-from tracescope.recognise.layer_spans import module_layers, nvtx_layers
-from tracescope.recognise.model_work import ModelWork
-from tracescope.recognise.op_events import OpEvents, device_op_events, operator_op_events, unclassified_ns
-from tracescope.recognise.reading import Reading, plural, read_op_events
-from tracescope.recognise.shapes import ShapeKind
-from tracescope.recognise.step_extents import find_warm_up, step_extents
-from tracescope.recognise.track_plan import TrackPlan, TrackRole, plan_tracks
-from tracescope.recognise.user_rules import count_of
-from tracescope.recognise.work import Claims, Counted, StepSetting, count_work
+from tracescope.recognise.steps.step_extents import find_warm_up, step_extents
+from tracescope.recognise.tracks.counter_tracks import counter_tracks
+from tracescope.recognise.tracks.launches import Launches, enclosing, find_launches
+from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole, plan_tracks
+from tracescope.recognise.work.fused import dominant_categories
+from tracescope.recognise.work.model_work import ModelWork
+from tracescope.recognise.work.work import Claims, Counted, StepSetting, count_work
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ import numpy as np
 
 from tracescope.core.columns import I16, I64
 from tracescope.core.raw import RawTrace
-from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.launches import enclosing, outermost
-from tracescope.recognise.track_plan import TrackPlan, TrackRole
+from tracescope.recognise.names.kernel_rules import Family
+from tracescope.recognise.tracks.launches import enclosing, outermost
+from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole
 
 NORMS = (Family.NORM, Family.NORM_PART)
 MIXERS = (Family.APPEND, Family.ATTENTION, Family.ATTENTION_PART)

@@ -9,8 +9,8 @@ from tracescope.core.columns import I32
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
 from tracescope.core.units import duration
-from tracescope.recognise.op_events import OpEvents
-from tracescope.recognise.reading import Reading
+from tracescope.recognise.ops.op_events import OpEvents
+from tracescope.recognise.ops.reading import Reading
 
 _LONGEST: Final = 8
 """Attention patterns repeat after two layers in most models and after six in those with few full layers."""

@@ -14,8 +14,8 @@ from tracescope.core.errors import TraceError, printable
 from tracescope.core.raw import RawTrace
 from tracescope.core.regular import require_regular
 from tracescope.core.report import Inference
-from tracescope.recognise.kernel_rules import Family, Rule, classify
-from tracescope.recognise.reading import plural
+from tracescope.core.units import plural
+from tracescope.recognise.names.kernel_rules import Family, Rule, classify
 
 FAMILIES: Final[dict[str, Family]] = {
     family.name.lower(): family

@@ -17,7 +17,7 @@ from tracescope.floor.step_ops import (
     layer_ops,
     opening_ops,
 )
-from tracescope.recognise.ops import Section
+from tracescope.recognise.ops.ops import Section
 
 _PARTS: dict[Op, tuple[Op, str]] = {
     Op.Q: (Op.QKV, "self_attn.q_proj"),

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracescope.recognise.shapes import OpShape, ShapeKind
+from tracescope.recognise.names.shapes import OpShape, ShapeKind
 
 ITEM_BYTES: Final[dict[str, int]] = {
     "double": 8,

@@ -7,9 +7,10 @@ import numpy as np
 
 from tracescope.core.columns import I16, I32, I64, U8, U16, Bool
 from tracescope.core.report import Inference
-from tracescope.recognise.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
-from tracescope.recognise.op_events import OpEvents
-from tracescope.recognise.ops import Pattern, read_pattern
+from tracescope.core.units import plural
+from tracescope.recognise.names.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
+from tracescope.recognise.ops.op_events import OpEvents
+from tracescope.recognise.ops.ops import Pattern, read_pattern
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +61,6 @@ def read_op_events(
         layers[k] = pattern.layers
     notes = _notes(layers, op_events, (hinted_by or "module calls") if hint is not None else "", by_period)
     return Reading(layer, op, category, section, ordinal, main, layers, notes)
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 step``, ``17 steps``."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _notes(layers: I64, op_events: OpEvents, hinted_by: str, by_period: int) -> tuple[Inference, ...]:

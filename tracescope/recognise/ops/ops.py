@@ -7,9 +7,9 @@ import numpy as np
 
 from tracescope.core.category import Category, Op
 from tracescope.core.columns import I16, U8, U16, Bool
-from tracescope.recognise.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
-from tracescope.recognise.layer_spans import Span, find_layers
-from tracescope.recognise.repeats import period_layers
+from tracescope.recognise.names.kernel_rules import CATEGORY_OF_FAMILY, OP_OF_FAMILY, PARTS, Family
+from tracescope.recognise.ops.layer_spans import Span, find_layers
+from tracescope.recognise.ops.repeats import period_layers
 
 
 class Section(IntEnum):

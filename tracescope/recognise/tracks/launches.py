@@ -6,7 +6,7 @@ import numpy as np
 
 from tracescope.core.columns import I64, Bool
 from tracescope.core.raw import RawTrace
-from tracescope.recognise.track_plan import TrackPlan, TrackRole, merged_rank
+from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole, merged_rank
 
 
 @dataclass(frozen=True, eq=False)

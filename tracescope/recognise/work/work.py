@@ -11,9 +11,9 @@ from tracescope.core.category import BytesFrom, Category, Op, StepKind
 from tracescope.core.columns import I64, U16, U32
 from tracescope.core.work_table import UNKNOWN, WorkTable
 from tracescope.floor.step_ops import OpWork
-from tracescope.recognise.model_work import ModelWork, OpPlace
-from tracescope.recognise.ops import Section
-from tracescope.recognise.shapes import OpShape, ShapeKind
+from tracescope.recognise.names.shapes import OpShape, ShapeKind
+from tracescope.recognise.ops.ops import Section
+from tracescope.recognise.work.model_work import ModelWork, OpPlace
 
 GEMM_OPS = frozenset({Op.QKV, Op.Q, Op.K, Op.V, Op.O, Op.GATE_UP, Op.GATE, Op.UP, Op.DOWN, Op.LM_HEAD, Op.EXPERTS})
 BYTELESS_OPS = frozenset({Op.ROPE, Op.ACT, Op.SAMPLE, Op.BLOCK_TABLE, Op.ROUTER, Op.LAUNCH})

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from tracescope.core.columns import I32, I64, U8, U16, Bool
 from tracescope.core.raw import RawTrace
-from tracescope.recognise.collective_bytes import read_collective
-from tracescope.recognise.kernel_rules import KERNEL_RULES, OPERATOR_RULES, Family, Rule, classify
-from tracescope.recognise.launches import Launches, enclosing, outermost
-from tracescope.recognise.shapes import GEMM_LEAVES, OpShape, ShapeKind, is_attention, is_shaped, read_shape
-from tracescope.recognise.track_plan import TrackPlan, TrackRole
+from tracescope.recognise.names.collective_bytes import read_collective
+from tracescope.recognise.names.kernel_rules import KERNEL_RULES, OPERATOR_RULES, Family, Rule, classify
+from tracescope.recognise.names.shapes import GEMM_LEAVES, OpShape, ShapeKind, is_attention, is_shaped, read_shape
+from tracescope.recognise.tracks.launches import Launches, enclosing, outermost
+from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole
 
 I8 = NDArray[np.int8]
 

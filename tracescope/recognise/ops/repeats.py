@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from tracescope.recognise.kernel_rules import Family
+from tracescope.recognise.names.kernel_rules import Family
 
 SHORTEST: Final = 3
 LONGEST: Final = 2_000

@@ -8,11 +8,11 @@ import numpy as np
 from tracescope.core.category import BytesFrom, StepKind
 from tracescope.core.columns import I32, I64
 from tracescope.core.report import Inference
-from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.markers import Marker
-from tracescope.recognise.op_events import OpEvents
-from tracescope.recognise.shapes import ShapeKind
-from tracescope.recognise.work import StepSetting
+from tracescope.recognise.names.kernel_rules import Family
+from tracescope.recognise.names.markers import Marker
+from tracescope.recognise.names.shapes import ShapeKind
+from tracescope.recognise.ops.op_events import OpEvents
+from tracescope.recognise.work.work import StepSetting
 
 
 @dataclass(frozen=True, eq=False)

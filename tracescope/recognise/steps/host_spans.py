@@ -7,11 +7,11 @@ import numpy as np
 from tracescope.core.columns import I32, I64, Bool
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
-from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.launches import Launches
-from tracescope.recognise.markers import SAMPLE_SCOPES, Marker, read_marker
-from tracescope.recognise.op_events import OpEvents
-from tracescope.recognise.track_plan import TrackPlan, TrackRole
+from tracescope.recognise.names.kernel_rules import Family
+from tracescope.recognise.names.markers import SAMPLE_SCOPES, Marker, read_marker
+from tracescope.recognise.ops.op_events import OpEvents
+from tracescope.recognise.tracks.launches import Launches
+from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole
 
 GRAPH_KERNELS = 50
 """A launch with at least this many kernels replays a whole step: single kernels and fused pieces have fewer."""

@@ -10,7 +10,7 @@ from tracescope.core.category import TrackKind
 from tracescope.core.columns import I64, U8
 from tracescope.core.raw import RawTrace, RawTrack
 from tracescope.core.trace import Track
-from tracescope.recognise.markers import read_marker
+from tracescope.recognise.names.markers import read_marker
 
 
 class TrackRole(IntEnum):
