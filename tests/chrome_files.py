@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tracescope.core.raw import RawTrace
+from tracescope.core.raw import RawCategory, RawTrace
 from tracescope.io import reader_for
 
 
@@ -15,7 +15,7 @@ def read(path: Path) -> RawTrace:
     assert (events.duration >= 0).all()
     if len(events):
         assert events.name.max() < len(raw.names)
-        assert events.category.max() < len(raw.categories)
+        assert set(events.category.tolist()) <= set(RawCategory)
         assert events.track.max() < len(raw.tracks)
         assert events.detail.max() < len(raw.details)
     assert raw.details[0] == ""

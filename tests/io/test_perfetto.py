@@ -13,6 +13,7 @@ import pytest
 from perfetto_files import Fields, Fixed, Value, begin, end, message, read_bytes, slices, trace, varint
 from tracescope.core.category import EventFlag
 from tracescope.core.errors import TraceError
+from tracescope.core.raw import RawCategory
 from tracescope.io import reader_for
 from tracescope.io.perfetto import packets
 from tracescope.io.perfetto.wire import WireError, numbers, parse, read_varint, signed
@@ -73,7 +74,7 @@ class TestSlices:
         )
         assert [name for name, _, _ in slices(raw)] == ["gemm", "gemm", "(unnamed)", "(unnamed)"]
         assert raw.flagged["unknown_name"] == 2
-        assert raw.categories == ("kernel", "")
+        assert raw.events.category.tolist() == [RawCategory.KERNEL] * 4
         assert raw.details[raw.events.detail[1]] == '{"grid":-3}'
         assert raw.tracks[0].is_device
 
@@ -123,7 +124,7 @@ class TestSlices:
             ),
         )
         assert raw.events.correlation.tolist() == [5, 5, -1]
-        assert raw.categories == ("hip_api", "kernel", "work")
+        assert raw.events.category.tolist() == [RawCategory.RUNTIME, RawCategory.KERNEL, RawCategory.OTHER]
         assert [(track.is_device, track.device) for track in raw.tracks] == [(False, -1), (True, 3)]
 
 
@@ -202,7 +203,7 @@ def test_stages_of_a_gpu(tmp_path: Path) -> None:
         ("Kernel", 200, 100),
     ]
     assert raw.events.correlation.tolist() == [0, 0, 0]
-    assert raw.categories == ("", "kernel")
+    assert raw.events.category.tolist() == [RawCategory.OTHER, RawCategory.KERNEL, RawCategory.KERNEL]
     assert [(t.is_device, t.device, t.thread) for t in raw.tracks[1:]] == [
         (True, 0, "Compute Queue"),
         (True, 1, "Compute Queue"),

@@ -6,8 +6,8 @@ from typing import Any, Final
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCounter, RawDevice, RawTrace, RawTrack
 from tracescope.core.report import Source
+from tracescope.io.collector import Collector
 from tracescope.io.importer import Importer, Progress
-from tracescope.io.nsys.collector import Collector
 from tracescope.io.nsys.database import MAGIC, Database
 from tracescope.io.nsys.metrics import read_metrics
 from tracescope.io.nsys.rows import RowReader
@@ -53,23 +53,14 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         head = read_head(database)
         collector, counters, notes = _read_rows(database, head, progress)
         collector.flag("text_repaired", database.repaired)
-        events = collector.finish()
-        names = tuple(collector.names)
         tracks = make_tracks(collector.tracks, head)
-        return RawTrace(
-            source=Source(path.name, database.sha256, database.bytes, "nsys"),
-            events=events,
-            names=tuple(shown for shown, _ in names),
-            full_names=tuple(full or shown for shown, full in names),
-            categories=tuple(collector.categories),
-            tracks=tracks,
-            details=tuple(collector.details.texts),
+        events = collector.events(collector.taken(), tracks)
+        return collector.trace(
+            Source(path.name, database.sha256, database.bytes, "nsys"),
+            events,
+            tracks,
             devices=_devices(head, tracks),
             metadata=_metadata(head),
-            seen=collector.seen,
-            imported=collector.imported,
-            dropped=dict(collector.dropped),
-            flagged=dict(collector.flagged),
             has_absolute_clock=bool(head.epoch_ns),
             base_time_ns=head.epoch_ns,
             counters=counters,

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tracescope.core.raw import RawTrack
+from tracescope.io.collector import NO_PROCESS, NO_THREAD
 from tracescope.io.nsys.database import MISSING
 from tracescope.io.nsys.schema import MASK_24, Head
 
@@ -12,8 +13,6 @@ DEVICE: Final = 0
 HOST: Final = 1
 """First element of a track's key: (DEVICE, device, stream, globalPid, context) or (HOST, globalTid)."""
 
-NO_PROCESS: Final = "(no process)"
-NO_THREAD: Final = "(no thread)"
 NO_STREAM: Final = frozenset({MISSING, -1, 0xFFFF_FFFF})
 
 

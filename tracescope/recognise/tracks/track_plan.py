@@ -8,7 +8,7 @@ import numpy as np
 
 from tracescope.core.category import TrackKind
 from tracescope.core.columns import I64, U8
-from tracescope.core.raw import RawTrace, RawTrack
+from tracescope.core.raw import RawCategory, RawTrace, RawTrack
 from tracescope.core.trace import Track
 from tracescope.recognise.names.markers import read_marker
 
@@ -24,12 +24,16 @@ class TrackRole(IntEnum):
     PYTHON = 4
 
 
-DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "concurrent_kernel"})
-ANNOTATION_CATEGORIES = frozenset(
-    {"user_annotation", "gpu_user_annotation", "trace", "cuda_sync", "cuda_event", "nvtx"}
-)
-OPERATOR_CATEGORIES = frozenset({"cpu_op", "operator"})
-PYTHON_CATEGORIES = frozenset({"python_function", "python"})
+_ROLES = {
+    RawCategory.KERNEL: TrackRole.DEVICE,
+    RawCategory.COPY: TrackRole.DEVICE,
+    RawCategory.OPERATOR: TrackRole.OPERATOR,
+    RawCategory.ANNOTATION: TrackRole.ANNOTATION,
+    RawCategory.RUNTIME: TrackRole.HOST,
+    RawCategory.PYTHON: TrackRole.PYTHON,
+    RawCategory.OTHER: TrackRole.HOST,
+}
+_ROLE_OF_CATEGORY = np.array([_ROLES[category] for category in RawCategory], np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,22 +68,7 @@ def plan_tracks(raw: RawTrace) -> TrackPlan:
 
 
 def _places(raw: RawTrace) -> U8:
-    by_category = np.full(max(len(raw.categories), 1), TrackRole.HOST, np.uint8)
-    undecided = np.zeros(len(by_category), bool)
-    for code, name in enumerate(raw.categories):
-        if name in DEVICE_CATEGORIES:
-            by_category[code] = TrackRole.DEVICE
-        elif name in ANNOTATION_CATEGORIES:
-            by_category[code] = TrackRole.ANNOTATION
-        elif name in OPERATOR_CATEGORIES:
-            by_category[code] = TrackRole.OPERATOR
-        elif name in PYTHON_CATEGORIES:
-            by_category[code] = TrackRole.PYTHON
-        else:
-            undecided[code] = True
-    place = by_category[raw.events.category]
-    on_device = np.array([t.is_device for t in raw.tracks] or [False])[raw.events.track]
-    place[undecided[raw.events.category] & on_device] = TrackRole.DEVICE
+    place: U8 = _ROLE_OF_CATEGORY[raw.events.category]
     # Old profilers wrote their step marker as an operator; it encloses operators and is none.
     operators = np.flatnonzero(place == TrackRole.OPERATOR)
     is_marker = np.zeros(len(raw.names) + 1, bool)
