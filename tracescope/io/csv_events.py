@@ -34,7 +34,6 @@ WORDS: Final = {
 """What each column may be called, in lower case, without its unit."""
 HEADER_LINES: Final = 50
 """Lines among which the header must be: tools print a few of their own before it."""
-SUFFIXES: Final = frozenset({".csv", ".tsv"})
 ROWS_AT_ONCE: Final = 1 << 14
 
 _UNIT: Final = re.compile(r"(?P<name>.*?)(?:\s*[(\[]\s*(?P<a>[a-zµμ]+)\s*[)\]]|_(?P<b>[a-zµμ]+))", re.DOTALL)
@@ -63,7 +62,7 @@ def sniff(head: bytes, path: Path) -> bool:
     """Whether the first lines hold a header of events, or by its name it should: then ``read`` says why it does not."""
     if _BINARY.search(head[:4096]):
         return False
-    return _find_header(_LINE_END.split(_text(head))) is not None or path.suffix.lower() in SUFFIXES
+    return _find_header(_LINE_END.split(_text(head))) is not None or CSV.named(path)
 
 
 def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool = False) -> RawTrace:
@@ -91,7 +90,14 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         raise TraceError(f"{path.name}: cannot be read: {error.strerror or error}") from error
 
 
-CSV: Final = Importer("events CSV", sniff, read)
+CSV: Final = Importer(
+    "events CSV or TSV",
+    (".csv", ".tsv"),
+    "columns `name` `start_ns` and `duration_ns` or `end_ns`; `track` `device` `category` if you have them; "
+    "units `ns us ms s`",
+    sniff,
+    read,
+)
 
 
 class _Hashed(io.RawIOBase):

@@ -20,8 +20,9 @@ import numpy as np
 from tracescope.core.errors import TraceError
 from tracescope.io.chrome.collector import JsonEvents, Parcel
 from tracescope.io.chrome.container import Container, first_boundary
-from tracescope.io.chrome.text import BLOCK, GZIP_MAGIC, TextSource, encoding_of
+from tracescope.io.chrome.text import TextSource, encoding_of
 from tracescope.io.collector import COLUMNS
+from tracescope.io.gzipped import BLOCK, GZIP_MAGIC
 
 SPLIT_FROM_BYTES: Final = 256 << 20
 """Below it the memory that a second Python needs is much beside the file, and the time it saves is little."""

@@ -15,7 +15,7 @@ from tracescope.core.report import Source
 from tracescope.io.chrome.collector import JsonEvents
 from tracescope.io.chrome.container import Container
 from tracescope.io.chrome.halves import second_half
-from tracescope.io.chrome.text import GZIP_MAGIC, TextSource, encoding_of, plain_head
+from tracescope.io.chrome.text import TextSource, encoding_of
 from tracescope.io.collector import EPOCH_2001_NS, MAX_TRACKS, NO_PROCESS, NO_THREAD
 from tracescope.io.importer import Importer, Progress
 from tracescope.io.words import ON_DEVICE
@@ -27,8 +27,6 @@ FLOAT_STEP_FROM_NS: Final = (1 << 50) * 1000
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the file is JSON at all; whether it is a trace only its whole text tells."""
-    if head.startswith(GZIP_MAGIC):
-        head = plain_head(head)
     encoding, mark = encoding_of(head)
     text = head[mark:].decode(encoding, "replace").lstrip()
     return text[:1] in ("{", "[")
@@ -65,6 +63,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     collector.dropped += container.dropped
     collector.flagged.update(container.flagged)
     collector.flag("text_repaired", source.replaced)
+    collector.flag("trailing_text", int(source.trailing))
     devices = _devices(container.metadata, collector.flagged)
     base = container.metadata.get("baseTimeNanoseconds")
     base_time = base if isinstance(base, int) and 0 < base < 1 << 62 else 0
@@ -90,7 +89,14 @@ MAX_DAMAGED: Final = 100_000
 MAX_FOREIGN: Final = 10_000
 """So many elements without one phase are enough to say that a list holds no trace events."""
 
-CHROME: Final = Importer("Chrome trace JSON", sniff, read)
+CHROME: Final = Importer(
+    "Chrome trace JSON",
+    (".json", ".trace"),
+    "the PyTorch profiler (vLLM, SGLang, Hugging Face), JAX and TPU profiles, Ascend `trace_view.json`, Intel XPU",
+    sniff,
+    read,
+    unzips=True,
+)
 
 
 def _check_tracks(collector: JsonEvents, path: Path) -> None:

@@ -26,8 +26,8 @@ from tracescope.io.nsys.schema import (
 )
 from tracescope.io.nsys.tracks import make_tracks
 
-DATABASE_SUFFIXES: Final = frozenset({".sqlite", ".sqlite3", ".db"})
-REPORT_SUFFIXES: Final = frozenset({".nsys-rep", ".qdrep"})
+DATABASE_SUFFIXES: Final = (".sqlite", ".sqlite3", ".db")
+REPORT_SUFFIXES: Final = (".nsys-rep", ".qdrep")
 LEFT_OUT: Final = {
     "SCHED_EVENTS": "cpu_scheduling",
     "COMPOSITE_EVENTS": "cpu_samples",
@@ -37,7 +37,7 @@ LEFT_OUT: Final = {
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the file is a SQLite database, or by its name ought to be one: then ``read`` says why it is not."""
-    return head.startswith(MAGIC) or path.suffix.lower() in DATABASE_SUFFIXES | REPORT_SUFFIXES
+    return head.startswith(MAGIC) or NSYS.named(path) or path.name.lower().endswith(REPORT_SUFFIXES)
 
 
 def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool = False) -> RawTrace:
@@ -126,4 +126,4 @@ def _metadata(head: Head) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value}
 
 
-NSYS: Final = Importer("Nsight Systems SQLite export", sniff, read)
+NSYS: Final = Importer("Nsight Systems SQLite", DATABASE_SUFFIXES, "`nsys export --type sqlite`", sniff, read)

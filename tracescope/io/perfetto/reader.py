@@ -17,7 +17,6 @@ from tracescope.io.perfetto.track_events import DESCRIPTOR, PACKED, EventReader
 from tracescope.io.perfetto.wire import BYTES, VARINT, WireError, read_varint
 from tracescope.io.words import category_of
 
-SUFFIXES: Final = frozenset({".pftrace", ".perfetto-trace", ".perfetto_trace"})
 DEVICE_WORK: Final = frozenset({RawCategory.KERNEL, RawCategory.COPY})
 MAX_DAMAGED: Final = 1_000
 """So many packets may be unreadable before it matters whether they are most of the file."""
@@ -29,7 +28,7 @@ _TELLING: Final = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 33: BYTES, 36: 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the file begins with a packet of a trace, or should by its name: then ``read`` says why it does not."""
     packet = first_packet(head)
-    return (packet is not None and _is_packet(packet)) or path.suffix.lower() in SUFFIXES
+    return (packet is not None and _is_packet(packet)) or PERFETTO.named(path)
 
 
 def _is_packet(packet: bytes) -> bool:
@@ -81,6 +80,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     tracks = reader.tree.finish(set(np.unique(columns["track"][np.isin(columns["category"], on_device)]).tolist()))
     events = reader.events(columns, tracks)
     base = reader.clocks.base_time_ns
+    reader.flag("trailing_text", int(source.trailing))
     reader.flag("text_repaired", sum("\ufffd" in name for name in reader.names))
     return reader.trace(
         Source(path.name, sha256, source.bytes, "perfetto"),
@@ -133,4 +133,11 @@ def _counters(reader: EventReader) -> tuple[RawCounter, ...]:
     return tuple(found)
 
 
-PERFETTO: Final = Importer("Perfetto trace", sniff, read)
+PERFETTO: Final = Importer(
+    "Perfetto protobuf",
+    (".pftrace", ".perfetto-trace", ".perfetto_trace"),
+    "track events, counters and GPU stages",
+    sniff,
+    read,
+    unzips=True,
+)

@@ -1,14 +1,13 @@
 """Reads one file of rocprofiler-sdk JSON into a RawTrace."""
 
 import re
-import zlib
 from pathlib import Path
 from typing import Final
 
 from tracescope.core.errors import TraceError, printable
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import Source
-from tracescope.io.chrome.text import GZIP_MAGIC, TextSource, encoding_of
+from tracescope.io.chrome.text import TextSource, encoding_of
 from tracescope.io.collector import MAX_TRACKS, Collector
 from tracescope.io.importer import Importer, Progress
 from tracescope.io.rocprof.layout import TOOL, UNREADABLE, decode_file
@@ -22,11 +21,6 @@ _HEAD: Final = re.compile(r'\s*\{\s*"' + TOOL + '"')
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the text begins with the one key of these files."""
-    if head.startswith(GZIP_MAGIC):
-        try:
-            head = zlib.decompressobj(wbits=31).decompress(head, 1 << 16)
-        except zlib.error:
-            return False
     encoding, mark = encoding_of(head)
     return _HEAD.match(head[mark:].decode(encoding, "replace")) is not None
 
@@ -39,6 +33,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         text = _whole_text(source)
         source_is = Source(path.name, source.sha256, source.raw_bytes, "rocprof")
     collector = Collector()
+    collector.flag("trailing_text", int(source.trailing))
     if not text.isascii():
         repaired = text.decode("utf-8", "replace").encode()
         collector.flag("text_repaired", int(repaired != text))
@@ -71,7 +66,9 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     )
 
 
-ROCPROF: Final = Importer("rocprofiler-sdk JSON", sniff, read)
+ROCPROF: Final = Importer(
+    "rocprofiler-sdk JSON", (".json",), "`rocprofv3 --output-format json`", sniff, read, unzips=True
+)
 
 
 def _whole_text(source: TextSource) -> bytes:
