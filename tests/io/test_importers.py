@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import nsys_files, perfetto_files, rocprof_files
+import nsys_files
+import perfetto_files
+import rocprof_files
+from rocpd_files import RocpdFile
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawTrace
 from tracescope.io import IMPORTERS, SUFFIXES, reader_for
@@ -21,6 +24,12 @@ def written(path: Path, data: bytes | str) -> Path:
     return path
 
 
+def rocpd(path: Path) -> Path:
+    file = RocpdFile()
+    file.kernel("gemm", 100, 160, file.call("hipLaunchKernel", 10, 20))
+    return file.build(path)
+
+
 SLICE = '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":2}'
 SAMPLES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "object": ("Chrome trace JSON", lambda p: written(p / "a.json", f'{{"traceEvents":[{SLICE}]}}')),
@@ -31,6 +40,7 @@ SAMPLES: dict[str, tuple[str, Callable[[Path], Path]]] = {
         lambda p: written(p / "a.json", json.dumps(rocprof_files.everything())),
     ),
     "nsight": ("Nsight Systems SQLite", lambda p: nsys_files.build(p / "a.sqlite", nsys_files.everything())),
+    "rocpd": ("rocprofiler-sdk SQLite (rocpd)", lambda p: rocpd(p / "a.db")),
     "perfetto": (
         "Perfetto protobuf",
         lambda p: written(
@@ -51,7 +61,12 @@ def test_every_importer_knows_its_own_samples_and_no_other(tmp_path: Path, sampl
     path = write(tmp_path).rename(tmp_path / "file")
     takers = [one.name for one in IMPORTERS if one.sniff(path.read_bytes()[: 1 << 16], path)]
     assert takers[0] == wanted
-    assert (importer.name in takers) == (importer.name == wanted) or wanted == "rocprofiler-sdk JSON"
+    # What is JSON at all, or a database at all, its general reader would take too: it stands behind the special one.
+    general = {
+        "rocprofiler-sdk JSON": {"Chrome trace JSON"},
+        "rocprofiler-sdk SQLite (rocpd)": {"Nsight Systems SQLite"},
+    }
+    assert (importer.name in takers) == (importer.name in {wanted} | general.get(wanted, set()))
     assert reader_for(path).name == wanted
 
 
@@ -77,7 +92,7 @@ def test_what_follows_the_gzip_data_is_said(tmp_path: Path, sample: str) -> None
     assert len(raw.events)
 
 
-@pytest.mark.parametrize("sample", ["nsight", "csv"])
+@pytest.mark.parametrize("sample", ["nsight", "rocpd", "csv"])
 def test_packed_data_that_are_cut_are_refused(tmp_path: Path, sample: str) -> None:
     path = SAMPLES[sample][1](tmp_path)
     packed = written(tmp_path / f"{path.name}.gz", gzip.compress(path.read_bytes())[:-9])

@@ -14,9 +14,10 @@ from tracescope.io.gzipped import GZIP_MAGIC, plain_head, unpacked
 from tracescope.io.importer import Importer, Progress
 from tracescope.io.nsys.reader import NSYS
 from tracescope.io.perfetto.reader import PERFETTO
+from tracescope.io.rocpd.reader import ROCPD
 from tracescope.io.rocprof.reader import ROCPROF
 
-IMPORTERS: Final[tuple[Importer, ...]] = (ROCPROF, CHROME, NSYS, PERFETTO, CSV)
+IMPORTERS: Final[tuple[Importer, ...]] = (ROCPROF, CHROME, ROCPD, NSYS, PERFETTO, CSV)
 """The first whose ``sniff`` agrees reads the file: put the more specific ones first. The Open dialog, the table in the
 README and the matrix of every reader against every sample come from here.
 """

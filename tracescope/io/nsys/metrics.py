@@ -7,7 +7,7 @@ import numpy as np
 
 from tracescope.core.raw import RawCounter
 from tracescope.io.collector import SPAN_LIMIT_NS, Collector
-from tracescope.io.nsys.database import MISSING, Database
+from tracescope.io.database import MISSING, Database
 from tracescope.io.nsys.schema import GPU_METRICS, Head
 
 GPU_BITS: Final = 0xFF

@@ -7,8 +7,8 @@ from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCounter, RawDevice, RawTrace, RawTrack
 from tracescope.core.report import Source
 from tracescope.io.collector import Collector
+from tracescope.io.database import MAGIC, Database
 from tracescope.io.importer import Importer, Progress
-from tracescope.io.nsys.database import MAGIC, Database
 from tracescope.io.nsys.metrics import read_metrics
 from tracescope.io.nsys.rows import RowReader
 from tracescope.io.nsys.schema import (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tracescope.core.columns import I64
 from tracescope.core.raw import RawCategory
 from tracescope.io.collector import UNNAMED, Collector
-from tracescope.io.nsys.database import MISSING, Database, Row, Table
+from tracescope.io.database import MISSING, Database, Row, Table
 from tracescope.io.nsys.schema import (
     COPY_KINDS,
     GRAPH_TRACE,

@@ -5,7 +5,7 @@ from typing import Final
 
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawDevice
-from tracescope.io.nsys.database import MISSING, Database, Row, Table
+from tracescope.io.database import MISSING, Database, Row, Table
 
 CUDA: Final = "CUPTI_ACTIVITY_KIND_"
 KERNEL: Final = CUDA + "KERNEL"

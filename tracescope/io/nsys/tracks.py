@@ -6,7 +6,7 @@ from typing import Final
 
 from tracescope.core.raw import RawTrack
 from tracescope.io.collector import NO_PROCESS, NO_THREAD
-from tracescope.io.nsys.database import MISSING
+from tracescope.io.database import MISSING
 from tracescope.io.nsys.schema import MASK_24, Head
 
 DEVICE: Final = 0

@@ -10,8 +10,8 @@ import pytest
 from nsys_files import CUDA, build, everything, kernel, read, rows
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCategory
-from tracescope.io.nsys import database
-from tracescope.io.nsys.database import Database
+from tracescope.io import database
+from tracescope.io.database import Database
 
 
 @pytest.fixture
