@@ -36,7 +36,7 @@ def read_events(folder: Path, *events: str) -> RawTrace:
 
 
 def slices(raw: RawTrace) -> list[dict[str, Any]]:
-    """One dict (name, start_ns, dur_ns) a row, in the order of the file."""
-    e = raw.events
-    columns = zip(e.name.tolist(), e.start.tolist(), e.duration.tolist(), strict=True)
+    """One dict (name, start_ns, dur_ns) a slice, in the order of the file."""
+    e, kept = raw.events, ~raw.of(RawCategory.INSTANT)
+    columns = zip(e.name[kept].tolist(), e.start[kept].tolist(), e.duration[kept].tolist(), strict=True)
     return [{"name": raw.names[n], "start_ns": s, "dur_ns": d} for n, s, d in columns]

@@ -7,7 +7,6 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,12 +92,31 @@ class TestRows:
 
     def test_other_phases_are_counted(self, tmp_path: Path) -> None:
         phases = ["i", "I", "R", "C", "s", "t", "f", "M", "n", "O", "N", "P", "v", "Z", ""]
-        raw = read_events(tmp_path, *(f'{{"ph":"{p}","name":"x","pid":1,"tid":1,"ts":1,"id":3}}' for p in phases))
+        written = '{"ph":"%s","name":"x","pid":1,"tid":1,"ts":1,"id":3,"args":{"v":1}}'
+        raw = read_events(tmp_path, *(written % phase for phase in phases))
         assert raw.imported == 9
         assert raw.dropped == {
             "object_event": 2, "sample_event": 1, "unsupported_phase": 1, "unknown_phase": 1, "no_phase": 1,
         }  # fmt: skip
-        assert len(raw.events) == 0
+        assert raw.events.category.tolist() == [RawCategory.INSTANT] * 4
+        assert raw.events.flags.tolist() == [EventFlag.INSTANT] * 4
+        assert [(c.name, c.time.tolist(), c.value.tolist()) for c in raw.counters] == [("x · 3 · v", [1000], [1.0])]
+
+    def test_every_number_of_a_counter_event_is_a_sample(self, tmp_path: Path) -> None:
+        raw = read_events(
+            tmp_path,
+            '{"ph":"C","name":"mem","pid":1,"ts":1,"args":{"free":7,"used":"1.5","of":"GPU"}}',
+            '{"ph":"C","name":"mem","pid":1,"ts":2,"args":{"value":1e400}}',
+            '{"ph":"C","name":"mem","pid":2,"ts":3,"args":{"value":-2}}',
+            '{"ph":"M","name":"process_name","pid":2,"args":{"name":"server"}}',
+        )
+        assert [(c.name, c.process, c.time.tolist(), c.value.tolist()) for c in raw.counters] == [
+            ("mem · free", "1", [1000], [7.0]),
+            ("mem · used", "1", [1000], [1.5]),
+            ("mem", "server", [3000], [-2.0]),
+        ]
+        assert raw.dropped == {"invalid_value": 1}
+        assert raw.imported == 3
 
     def test_lone_flow_end_is_flagged_not_dropped(self, tmp_path: Path) -> None:
         flow = '{"ph":"%s","id":%d,"cat":"ac2g","name":"ac2g","pid":1,"tid":1,"ts":1}'
@@ -447,7 +465,7 @@ def test_generated_traces_equal_the_oracle(
             written[row] = written[row].replace(f'"{key}": {float(event[key])!r}', f'"{key}": {event[key]}')  # type: ignore[arg-type]
     raw = read_events(folder, *written)
     expected = oracle.of_events(json.loads("[" + ",".join(written) + "]", parse_float=Decimal))
-    assert len(raw.events) == expected.events
+    assert len(slices(raw)) == expected.events
     assert int(raw.events.duration.sum()) == expected.total_duration
-    if len(raw.events):
-        assert int(np.min(raw.events.start)) == expected.first_start
+    if slices(raw):
+        assert min(one["start_ns"] for one in slices(raw)) == expected.first_start

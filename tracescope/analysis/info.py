@@ -8,7 +8,7 @@ from tracescope.analysis.collective_waits import collectives_table
 from tracescope.analysis.exposed_time import union_of
 from tracescope.analysis.step_workload import machine_of, ranks_of
 from tracescope.analysis.work_sums import grouped, work_sums
-from tracescope.core.category import Category, TrackKind
+from tracescope.core.category import Category, EventFlag, TrackKind
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.report import ImportReport
@@ -34,6 +34,7 @@ def info_document(trace: Trace, basis: Basis, format_version: int | None = None)
     layers = trace.events.layer[ids]
     machine = machine_of(trace, basis)
     start, end = trace.span
+    instants = trace.events.flagged(EventFlag.INSTANT)
     return {
         "format_version": format_version,
         "created_by": meta.created_by or None,
@@ -50,7 +51,10 @@ def info_document(trace: Trace, basis: Basis, format_version: int | None = None)
         "ranks": ranks_of(trace),
         "bandwidth_bytes_per_s": basis.bandwidth_bytes_per_s,
         "bandwidth_source": basis.bandwidth_source,
-        "events": len(trace.events),
+        "events": len(trace.events) - instants,
+        "instants": instants,
+        "counters": sum(track.kind is TrackKind.COUNTER for track in trace.tracks),
+        "counter_samples": len(trace.samples),
         "events_by_track_kind": _events_by_track_kind(trace),
         "tracks": len(trace.tracks),
         "steps": len(trace.steps),

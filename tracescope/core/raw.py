@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tracescope.core.category import EventFlag
 from tracescope.core.columns import F64, I64, U8, U32, Bool, freeze_columns
 from tracescope.core.report import Source
 
@@ -24,7 +25,9 @@ class RawCategory(IntEnum):
     RUNTIME = 4
     """A call of an accelerator's runtime or driver."""
     PYTHON = 5
-    OTHER = 6
+    INSTANT = 6
+    """A moment that the source recorded as one."""
+    OTHER = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,12 @@ class RawEvents:
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def first_start(self) -> int:
+        """The earliest start, ns, of those that have a time; 0 without events."""
+        timed = self.start[(self.flags & EventFlag.SUSPECT_TIME) == 0]
+        return int(timed.min()) if len(timed) else 0
+
 
 @dataclass(frozen=True, slots=True)
 class RawDevice:
@@ -80,7 +89,8 @@ class RawDevice:
 
 @dataclass(frozen=True, eq=False)
 class RawCounter:
-    """Samples of one hardware counter of one device, as the file counts time. ``name`` says the unit.
+    """Samples of one counter, as the file counts time. ``name`` says the unit; ``device`` is -1 where it is of none,
+    and ``process`` then says what of, where the file does.
 
     ``time`` int64 ns in any order, ``value`` float64, finite.
     """
@@ -89,6 +99,7 @@ class RawCounter:
     device: int
     time: I64
     value: F64
+    process: str = ""
 
     def __post_init__(self) -> None:
         freeze_columns(self)

@@ -164,6 +164,11 @@ class _Writer:
             if flags & EventFlag.OVERLAPPING and not on_device:
                 tid += _SUB_LANE
             args = self._arguments(event)
+            if flags & EventFlag.INSTANT:
+                yield b'{"ph":"i","s":"t","name":%s,"pid":%d,"tid":%d,"ts":%s,"args":%s}' % (
+                    self.names[name], row.pid, row.tid, _micros(start), msgspec.json.encode(args),
+                )  # fmt: skip
+                continue
             if on_device:
                 args.setdefault("device", track.device)
             yield (

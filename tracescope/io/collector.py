@@ -64,6 +64,9 @@ NEVER: Final = -(1 << 63)
 SPAN_LIMIT_NS: Final = 1 << 61
 """Times of spans lie within it on both sides, so that the difference of any two stays below 2^62."""
 
+SECOND_NS: Final = 10**9
+FAR: Final = 100
+
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -242,7 +245,7 @@ class Collector:
             columns["flags"][still_open] |= zero_flags(duration[still_open])
         return columns
 
-    def events(self, columns: dict[str, NDArray[Any]], tracks: Sequence[RawTrack]) -> RawEvents:
+    def events(self, columns: dict[str, NDArray[Any]], tracks: Sequence[RawTrack], base_time_ns: int = 0) -> RawEvents:
         """``columns`` as RawEvents. What ran on a device, and of which no more is known, is a kernel."""
         lookup = np.array([*map(category_of, self.words), RawCategory.OTHER], np.uint8)
         category: U8 = lookup[columns["category"]]
@@ -250,6 +253,10 @@ class Collector:
         vague = np.isin(lookup, (RawCategory.RUNTIME, RawCategory.OTHER))
         if on_device.any() and vague[:-1].any():
             category[vague[columns["category"]] & on_device[columns["track"]]] = RawCategory.KERNEL
+        suspect = _suspect_times(columns["start"], columns["duration"], base_time_ns)
+        if suspect is not None:
+            columns["flags"] = columns["flags"] | np.where(suspect, EventFlag.SUSPECT_TIME, 0).astype(np.uint8)
+            self.flag("suspect_zero_time", int(suspect.sum()))
         return RawEvents(**(columns | {"category": category}))
 
     def trace(self, source: Source, events: RawEvents, tracks: tuple[RawTrack, ...], **more: Any) -> RawTrace:
@@ -281,6 +288,22 @@ def joined(parts: dict[str, list[NDArray[Any]]], name: str, dtype: Any) -> NDArr
 
 def _in_range(times: I64) -> Bool:
     return (times > -SPAN_LIMIT_NS) & (times < SPAN_LIMIT_NS)
+
+
+def _suspect_times(start: I64, duration: I64, base: int) -> Bool | None:
+    """Which rows begin at 0 although all others lie far from it: their recorder had no time for them. None for none.
+
+    Recorders count from 1970, from the machine's start or from the recording's: what begins at 0 while the rest lies a
+    hundred times further away than it is long was not there. ``base``: the wall clock of the file's 0, 0 for none.
+    """
+    zero = -base if base and (start == -base).any() else 0
+    at_zero = start == zero
+    count = int(np.count_nonzero(at_zero))
+    if not 0 < count < len(start) - count:
+        return None
+    rest = ~at_zero
+    low, high = int(start[rest].min()), int((start[rest] + duration[rest]).max())
+    return at_zero if low - zero > FAR * max(high - low, SECOND_NS) else None
 
 
 def zero_flags(duration: I64) -> U8:

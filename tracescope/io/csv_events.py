@@ -295,7 +295,7 @@ class _Table(Collector):
             events,
             tracks,
             resolution_ns=step if coarse else 1,
-            has_absolute_clock=bool(len(events)) and int(events.start.min()) > EPOCH_2001_NS,
+            has_absolute_clock=events.first_start > EPOCH_2001_NS,
             notes=(f"columns not used: {', '.join(unused)}",) if unused else (),
         )
 

@@ -47,22 +47,32 @@ def pair(marks: dict[str, NDArray[Any]], trace_end: int, dropped: Counter[str], 
     """Pair ``marks`` (MARK_COLUMNS, in file order). An open begin ends at ``trace_end`` and is flagged unfinished.
 
     Files need not be in time order, so marks are taken by time, file order breaking ties. A named end closes the
-    innermost open begin of its name; a nameless one the innermost of all; a stray one is dropped.
+    innermost open begin of its name; a nameless one the innermost of all. Order within one instant is the writer's
+    accident: an end whose begin follows at the same time closes that begin. A stray one is dropped.
     """
     start, ends = marks["start"], marks["ends"]
     order = np.argsort(start, kind="stable")
     end_mark = np.full(len(start), -1)
     open_marks: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for mark, key, name, is_end in _rows(order, marks["key"], marks["name"], ends):
+    early: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
+    """Ends that have met no begin yet, by what pairs, their name and their time."""
+    for mark, key, name, is_end, time in _rows(order, marks["key"], marks["name"], ends, start):
         stack = open_marks[key]
         if not is_end:
-            stack.append((mark, name))
+            waiting = early.get((key, name, time))
+            if waiting:
+                end_mark[mark] = waiting.pop()
+            else:
+                stack.append((mark, name))
             continue
         place = _matching(stack, name)
         if place is None:
-            dropped["misplaced_end"] += 1
+            early[key, name, time].append(mark)
         else:
             end_mark[stack.pop(place)[0]] = mark
+    strays = sum(map(len, early.values()))
+    if strays:
+        dropped["misplaced_end"] += strays
     begins = order[~ends[order]]
     closed_by = end_mark[begins]
     unfinished = closed_by < 0
@@ -75,7 +85,7 @@ def pair(marks: dict[str, NDArray[Any]], trace_end: int, dropped: Counter[str], 
     return Pairs(begins, duration, flags.astype(np.uint8), detail, int((~unfinished).sum()))
 
 
-def _rows(order: I64, *columns: NDArray[Any]) -> Iterator[tuple[int, int, int, bool]]:
+def _rows(order: I64, *columns: NDArray[Any]) -> Iterator[tuple[int, int, int, bool, int]]:
     """The rows of ``columns`` in ``order``, the row number first; Python objects of a few thousand at a time."""
     for low in range(0, len(order), _AT_ONCE):
         piece = order[low : low + _AT_ONCE]

@@ -36,6 +36,9 @@ WORDS: Final[dict[str, RawCategory]] = {
 }
 """Words of torch.profiler in all its dialects, and of the tools of vendors, lower-cased."""
 
+INSTANT: Final = "(instant)"
+"""The word of moments, whatever their source calls them."""
+
 ON_DEVICE: Final = frozenset(
     {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "gpu_user_annotation", "mtia_ccp_events"}
 )
@@ -44,4 +47,6 @@ ON_DEVICE: Final = frozenset(
 
 def category_of(word: str | RawCategory) -> RawCategory:
     """What ``word`` stands for; a reader that knows better has put a RawCategory."""
+    if word == INSTANT:
+        return RawCategory.INSTANT
     return word if isinstance(word, RawCategory) else WORDS.get(word.lower(), RawCategory.OTHER)

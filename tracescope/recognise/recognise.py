@@ -108,7 +108,7 @@ def recognise(
         reading,
         category=dominant_categories(reading.category, op_events.roles, counted.work[own], counted.table, basis),
     )
-    base = int(raw.events.start.min()) if len(raw.events) else 0
+    base = raw.events.first_start
     table = _step_table(steps, facts, seen, base)
     inferred = [*notes, *found.inferred, *steps.inferred, *said, *reading.inferred]
     inferred += attention_alternates(raw, op_events, reading, steps.of_op_event)

@@ -8,6 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tracescope.core.category import EventFlag
+from tracescope.io.chrome.counted import SampleParcel, Samples
 from tracescope.io.chrome.event import LOOSE, UNREADABLE, Event
 from tracescope.io.chrome.flows import FlowParcel, Flows
 from tracescope.io.chrome.tables import ArgumentTexts, Threads, ident_text
@@ -24,6 +26,7 @@ from tracescope.io.collector import (
     zero_flags,
 )
 from tracescope.io.pairing import BEGINS, ENDS, MARK_COLUMNS
+from tracescope.io.words import INSTANT
 
 INSTANTS: Final = frozenset("iIRnTp")
 FLOWS: Final = frozenset("stf")
@@ -64,6 +67,7 @@ class Parcel(msgspec.Struct):
     details_spent: int
     labels: list[tuple[str, str, str, str]]
     flows: FlowParcel
+    samples: SampleParcel
     metadata: dict[str, Any]
     rows: int
     columns: dict[str, Any] = {}
@@ -76,6 +80,7 @@ class JsonEvents(Collector):
         super().__init__()
         self.tracks: Threads = Threads()
         self.details: ArgumentTexts = ArgumentTexts(self.flagged)
+        self.samples = Samples()
         self.labels: dict[tuple[str, str, str], str] = {}
         """(metadata event's name, pid, tid or "") to text."""
         self.fractional = False
@@ -104,6 +109,7 @@ class JsonEvents(Collector):
             details_spent=self.details.spent,
             labels=[(*key, text) for key, text in self.labels.items()],
             flows=self._flows.parcel(),
+            samples=self.samples.parcel(),
             metadata=metadata,
             rows=len(columns["start"]),
             columns=columns,
@@ -131,6 +137,7 @@ class JsonEvents(Collector):
         }
         self.labels |= {(event, pid, tid): text for event, pid, tid, text in more.labels}
         self._flows.absorb(more.flows)
+        self.samples.absorb(more.samples)
         given = more.columns
         self.append(**{c: codes[c][given.pop(c)] if c in codes else given.pop(c) for c in COLUMNS})
         return True
@@ -162,12 +169,34 @@ class JsonEvents(Collector):
             self._flows.add(phase, group)
             self.imported += len(group)
         elif phase in INSTANTS or phase == "C":
-            times = nanoseconds([e.ts for e in group])
-            good = int(times.valid.sum())
-            self.imported += good
-            self.drop("invalid_timestamp", len(group) - good)
+            self._add_moments(group, counts=phase == "C")
         else:
             self.drop(DROPPED_PHASES.get(phase, "unknown_phase"), len(group))
+
+    def _add_moments(self, group: list[Event], *, counts: bool) -> None:
+        """Samples of counters, or instants: what has a time and no length."""
+        times = nanoseconds([e.ts for e in group])
+        self.flag("sub_nanosecond", times.finer)
+        self.drop("invalid_timestamp", int((~times.valid).sum()))
+        start = times.ns[times.valid]
+        events = [e for e, valid in zip(group, times.valid.tolist(), strict=True) if valid]
+        if counts:
+            lost = self.samples.add(events, start)
+            self.drop("invalid_value", lost)
+            self.imported += len(events) - lost
+            return
+        detail, correlation = self.details.take(events)
+        self.append(
+            start=start,
+            duration=np.zeros(len(events)),
+            name=self.names.of([event.name for event in events]),
+            category=np.full(len(events), self.words[INSTANT]),
+            track=self.tracks.codes(events),
+            correlation=correlation,
+            detail=detail,
+            flags=np.full(len(events), EventFlag.INSTANT),
+        )
+        self.imported += len(events)
 
     def _add_complete(self, events: list[Event]) -> None:
         times = nanoseconds([e.ts for e in events])
@@ -258,7 +287,8 @@ class JsonEvents(Collector):
         marks = {name: joined(self._marks, name, dtype) for name, dtype in MARK_COLUMNS.items()}
         columns = self.taken()
         if len(marks["start"]):
-            ends = columns["start"] + columns["duration"]
+            slices = columns["flags"] != EventFlag.INSTANT
+            ends = (columns["start"] + columns["duration"])[slices]
             self.append(**columns)
             pairs = self.add_pairs(marks, int(np.concatenate([marks["start"], ends]).max()))
             self.imported += len(pairs.marks) + pairs.matched

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracescope.core.errors import TraceError
-from tracescope.core.raw import RawDevice, RawEvents, RawTrace, RawTrack
+from tracescope.core.raw import RawCounter, RawDevice, RawEvents, RawTrace, RawTrack
 from tracescope.core.report import Source
 from tracescope.io.chrome.collector import JsonEvents
 from tracescope.io.chrome.container import Container
@@ -68,14 +68,15 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     base = container.metadata.get("baseTimeNanoseconds")
     base_time = base if isinstance(base, int) and 0 < base < 1 << 62 else 0
     tracks = _tracks(collector, columns, container.metadata)
-    rows = collector.events(columns, tracks)
+    rows = collector.events(columns, tracks, base_time)
     _flag_missing_ids(tracks, rows, collector)
-    earliest = int(rows.start.min()) if len(rows) else 0
+    earliest = rows.first_start
     return collector.trace(
         Source(path.name, sha256, source.raw_bytes, "chrome"),
         rows,
         tracks,
         devices=devices,
+        counters=_counters(collector, tracks),
         metadata=container.metadata,
         truncated_at_byte=container.truncated_at,
         resolution_ns=_resolution(rows, collector.fractional),
@@ -136,6 +137,13 @@ def _tracks(collector: JsonEvents, columns: dict[str, NDArray[Any]], metadata: d
     return tuple(tracks)
 
 
+def _counters(collector: JsonEvents, tracks: tuple[RawTrack, ...]) -> tuple[RawCounter, ...]:
+    """The counters, each of the device or of the process that its events name."""
+    processes = {pid: text for (event, pid, _), text in collector.labels.items() if event == "process_name"}
+    devices = {track.pid: track.device for track in tracks if track.is_device and track.device >= 0}
+    return collector.samples.counters(processes, devices)
+
+
 def _device_of(collector: JsonEvents, detail: int, pid: str) -> int:
     """The device of a track: what its first device event says, else its pid where that is a small number."""
     text = collector.details.texts[detail]
@@ -184,5 +192,5 @@ def _resolution(rows: RawEvents, fractional: bool) -> int:
         return 1
     if not fractional:
         return 1000
-    late = bool(rows.start.min() > FLOAT_STEP_FROM_NS)
+    late = bool(rows.first_start > FLOAT_STEP_FROM_NS)
     return FLOAT_STEP_NS if late and not (rows.start % FLOAT_STEP_NS).any() else 1

@@ -87,7 +87,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         events,
         tracks,
         truncated_at_byte=source.cut_at,
-        has_absolute_clock=bool(base) or (len(events) > 0 and int(events.start.min()) > EPOCH_2001_NS),
+        has_absolute_clock=bool(base) or events.first_start > EPOCH_2001_NS,
         base_time_ns=base,
         counters=counters,
     )

@@ -17,7 +17,7 @@ def counter_tracks(raw: RawTrace, tracks: tuple[Track, ...], base: int) -> tuple
         Track(
             TrackKind.COUNTER,
             c.name,
-            processes.get(c.device, f"device {c.device}" if c.device >= 0 else "counters"),
+            c.process or processes.get(c.device, f"device {c.device}" if c.device >= 0 else "counters"),
             c.device,
         )
         for c in raw.counters

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from tracescope.core.category import TrackKind
+from tracescope.core.category import EventFlag, TrackKind
 from tracescope.core.columns import I64, U8
 from tracescope.core.raw import RawCategory, RawTrace, RawTrack
 from tracescope.core.trace import Track
@@ -22,6 +22,9 @@ class TrackRole(IntEnum):
     OPERATOR = 3
     """An operator of the framework on a host thread: the device event of a trace without a device."""
     PYTHON = 4
+    INSTANT = 5
+    UNTIMED = 6
+    """Wherever it ran: its recorder had no time for it."""
 
 
 _ROLES = {
@@ -31,6 +34,7 @@ _ROLES = {
     RawCategory.ANNOTATION: TrackRole.ANNOTATION,
     RawCategory.RUNTIME: TrackRole.HOST,
     RawCategory.PYTHON: TrackRole.PYTHON,
+    RawCategory.INSTANT: TrackRole.INSTANT,
     RawCategory.OTHER: TrackRole.HOST,
 }
 _ROLE_OF_CATEGORY = np.array([_ROLES[category] for category in RawCategory], np.uint8)
@@ -75,9 +79,16 @@ def _places(raw: RawTrace) -> U8:
     for code in np.unique(raw.events.name[operators]).tolist():
         is_marker[code] = read_marker(raw.names[code]) is not None
     place[operators[is_marker[raw.events.name[operators]]]] = TrackRole.ANNOTATION
+    place[(raw.events.flags & EventFlag.SUSPECT_TIME) != 0] = TrackRole.UNTIMED
     return place
 
 
+_SUFFIXES = {
+    TrackRole.ANNOTATION: " · annotations",
+    TrackRole.PYTHON: " · Python",
+    TrackRole.INSTANT: " · instants",
+    TrackRole.UNTIMED: " · without a time",
+}
 _MERGED_RANK = re.compile(r"^\[(?:TP|rank)[-_ ]?(\d{1,5})")
 
 
@@ -96,12 +107,14 @@ def _describe(raw: RawTrack, place: TrackRole) -> tuple[tuple[object, ...], Trac
     kind = {
         TrackRole.DEVICE: TrackKind.DEVICE_STREAM,
         TrackRole.ANNOTATION: TrackKind.ANNOTATION,
+        TrackRole.INSTANT: TrackKind.ANNOTATION,
+        TrackRole.UNTIMED: TrackKind.ANNOTATION,
     }.get(place, TrackKind.HOST_THREAD)
     if place is TrackRole.DEVICE:
         name = f"stream {raw.tid}" if raw.tid[:1].isdigit() else raw.tid
     else:
         name = raw.thread or f"thread {raw.tid}"
-        suffix = {TrackRole.ANNOTATION: " · annotations", TrackRole.PYTHON: " · Python"}.get(place, "")
+        suffix = _SUFFIXES.get(place, "")
         name = name.removesuffix(suffix) + suffix  # a trace that was exported has it already
     process = raw.process or (f"device {raw.device}" if raw.device >= 0 else f"process {raw.pid}")
     merged = merged_rank(raw)
