@@ -15,6 +15,7 @@ import pytest
 from tracescope.analysis.events import EventFilter, events_table
 from tracescope.analysis.info import info_document
 from tracescope.cli.app import run
+from tracescope.core.category import StepKind
 from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
 from tracescope.io.chrome_export import write_chrome
@@ -35,6 +36,39 @@ def info_of(trace: Trace) -> dict[str, Any]:
 def listed(trace: Trace, **wanted: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = events_table(trace, Basis(), EventFilter(**wanted)).document()["rows"]
     return rows
+
+
+def test_73_rows_of_a_tpu_count_once(shared: Shared) -> None:
+    folder = shared("cases/73-tpu-rows-count-once")
+    want = expected_of(folder)
+    trace = open_trace(folder / "trace.json").trace
+    info = info_of(trace)
+    assert sum(found["events"] for found in info["categories"].values()) == want["device_events"]
+    [device] = info["devices"]
+    assert want["device_name_contains"] in device["name"]
+    assert device["busy_ns"] == want["busy_ns"]
+    assert info["steps"] == want["steps"]
+    assert info["report"]["unclassified_ns"] <= device["busy_ns"]
+    counts = {name: info["categories"][name]["events"] for name in want["categories_events"]}
+    assert counts == want["categories_events"]
+    recorded = {r["name"]: r["recorded_bytes"] for r in listed(trace)}
+    assert {name: recorded[name] for name in want["recorded_bytes_of"]} == want["recorded_bytes_of"]
+    assert recorded["jit_step_fun(123)"] is None
+    assert (trace.work.weight_read <= 0).all()  # the compiler's count is of no kind
+    assert not any("host" in d["name"] for d in info["devices"])
+
+
+def test_75_streams_of_an_npu(shared: Shared) -> None:
+    folder = shared("cases/75-npu-hardware-process")
+    want = expected_of(folder)
+    trace = open_trace(folder / "trace_view.json").trace
+    info = info_of(trace)
+    assert sum(found["events"] for found in info["categories"].values()) == want["device_events"]
+    counts = {name: found["events"] for name, found in info["categories"].items() if found["events"]}
+    assert counts == want["categories_events"]
+    assert info["start_ns"] == want["first_start_ns"]
+    assert [d["busy_ns"] for d in info["devices"]] == [want["busy_ns"]]
+    assert info["resolution_ns"] == want["resolution_ns"]
 
 
 def test_77_an_end_before_its_begin_at_one_instant(shared: Shared) -> None:
@@ -69,6 +103,13 @@ def test_85_a_foreign_h5(shared: Shared, tmp_path: Path, capsys: pytest.CaptureF
     assert not any(text in said for text in want["must_not"])
 
 
+def test_91_two_devices_and_one_number_of_a_stream(shared: Shared) -> None:
+    folder = shared("cases/91-csv-two-devices-one-stream-number")
+    want = expected_of(folder)
+    info = info_of(open_trace(folder / "events.csv").trace)
+    assert [d["busy_ns"] for d in info["devices"]] == [want["busy_ns_each"]] * want["devices"]
+
+
 def test_95_counters_and_instants(shared: Shared, tmp_path: Path) -> None:
     folder = shared("cases/95-counters-and-instants-kept")
     for name in ("counters.json", "instants.json"):
@@ -96,6 +137,15 @@ def test_214_sessions_keep_their_unit(shared: Shared, tmp_path: Path) -> None:
     seconds = tmp_path / "rag.jsonl"
     seconds.write_text('{"session_id": 1, "timestamp": "1.5", "input_length": 3, "output_length": 2}\n' * 2)
     assert (np.diff(read_requests(seconds).arrival) == 0).all()
+
+
+@pytest.mark.parametrize("name", ["context_generation.json", "new_cached.json"])
+def test_218_markers_of_an_older_server(shared: Shared, name: str) -> None:
+    folder = shared("cases/218-markers-of-an-older-server")
+    want = expected_of(folder)[name]
+    steps = open_trace(folder / name).trace.steps
+    assert [StepKind(kind).label for kind in steps.kind.tolist()] == want["kinds"]
+    assert steps.batch.tolist() == [want["batch"]] * want["steps"]
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None or sys.platform != "linux", reason="needs gcc")

@@ -34,7 +34,8 @@ class RawCategory(IntEnum):
 class RawTrack:
     """One (process, thread) of the source. ``pid`` and ``tid`` are the source's own text; ``device`` is -1 on hosts.
 
-    ``is_device``: its events ran on an accelerator (kernels, copies). ``process`` and ``thread`` are display names.
+    ``is_device``: its events ran on an accelerator (kernels, copies), or are annotations on an accelerator's time.
+    ``process`` and ``thread`` are display names. ``marks_steps``: each of its annotations is one step.
     """
 
     pid: str
@@ -44,6 +45,7 @@ class RawTrack:
     is_device: bool = False
     device: int = -1
     rank: int = -1
+    marks_steps: bool = False
 
 
 @dataclass(frozen=True, eq=False)

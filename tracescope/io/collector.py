@@ -245,14 +245,25 @@ class Collector:
             columns["flags"][still_open] |= zero_flags(duration[still_open])
         return columns
 
-    def events(self, columns: dict[str, NDArray[Any]], tracks: Sequence[RawTrack], base_time_ns: int = 0) -> RawEvents:
-        """``columns`` as RawEvents. What ran on a device, and of which no more is known, is a kernel."""
+    def events(
+        self,
+        columns: dict[str, NDArray[Any]],
+        tracks: Sequence[RawTrack],
+        *,
+        base_time_ns: int = 0,
+        summaries: Sequence[int] = (),
+    ) -> RawEvents:
+        """``columns`` as RawEvents. What ran on a device, and of which no more is known, is a kernel; ``summaries`` are
+        tracks whose events show others again, so that they are annotations.
+        """
         lookup = np.array([*map(category_of, self.words), RawCategory.OTHER], np.uint8)
         category: U8 = lookup[columns["category"]]
         on_device = np.array([*(t.is_device for t in tracks), False])
         vague = np.isin(lookup, (RawCategory.RUNTIME, RawCategory.OTHER))
         if on_device.any() and vague[:-1].any():
             category[vague[columns["category"]] & on_device[columns["track"]]] = RawCategory.KERNEL
+        if len(summaries):
+            category[np.isin(columns["track"], summaries)] = RawCategory.ANNOTATION
         suspect = _suspect_times(columns["start"], columns["duration"], base_time_ns)
         if suspect is not None:
             columns["flags"] = columns["flags"] | np.where(suspect, EventFlag.SUSPECT_TIME, 0).astype(np.uint8)

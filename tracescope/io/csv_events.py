@@ -40,6 +40,7 @@ _UNIT: Final = re.compile(r"(?P<name>.*?)(?:\s*[(\[]\s*(?P<a>[a-zµμ]+)\s*[)\]]
 _ON_DEVICE: Final = re.compile(r"\b(gpu|cuda|hip|device|stream|strm)\b|^(gpu|cuda|hip|device|stream)[ :_-]?\d", re.I)
 _STREAM: Final = re.compile(r"str(ea)?m", re.I)
 _NUMBER_AT_END: Final = re.compile(r"(\d{1,4})\)?$")
+_DEVICE_NUMBER: Final = re.compile(r"(?<![a-z])(?:gpu|cuda|hip|device|dev|npu|xpu|tpu)[ :_#-]*(\d{1,4})(?!\d)", re.I)
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _BINARY: Final = re.compile(rb"[\x01-\x08\x0e-\x1f]")
 
@@ -307,9 +308,6 @@ class _Table(Collector):
                 or (self.header.has_gpus and bool(device))
                 or bool(_ON_DEVICE.search(track) or _ON_DEVICE.search(device))
             )
-            # "gpu0" and "NVIDIA H100 (0)" number the device, "stream 7" and a column of streams do not.
-            text = device or ("" if self.header.has_streams or _STREAM.match(track) else track)
-            number = _NUMBER_AT_END.search(text)
             tracks.append(
                 RawTrack(
                     pid=device or NO_PROCESS,
@@ -317,7 +315,20 @@ class _Table(Collector):
                     process=device,
                     thread=track,
                     is_device=on_device,
-                    device=(int(number[1]) if number else 0) if on_device else -1,
+                    device=self._device_of(device, track) if on_device else -1,
                 )
             )
         return tuple(tracks)
+
+    def _device_of(self, device: str, track: str) -> int:
+        """The number of a track's device: that of the words that say so ("gpu0/stream7"), else the one that ends what
+        is no stream ("NVIDIA H100 (0)"); a stream alone is of the only device, and what says neither is of none.
+        """
+        named = _DEVICE_NUMBER.search(device) or _DEVICE_NUMBER.search(track)
+        if named:
+            return int(named[1])
+        at_end = _NUMBER_AT_END.search(device or ("" if self.header.has_streams or _STREAM.search(track) else track))
+        if at_end:
+            return int(at_end[1])
+        alone = not device and (self.header.has_streams or bool(_STREAM.match(track)))
+        return 0 if alone or not (device or _STREAM.search(track)) else -1

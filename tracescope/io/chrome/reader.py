@@ -15,6 +15,7 @@ from tracescope.core.report import Source
 from tracescope.io.chrome.collector import JsonEvents
 from tracescope.io.chrome.container import Container
 from tracescope.io.chrome.halves import second_half
+from tracescope.io.chrome.places import Place, Role, places_of
 from tracescope.io.chrome.text import TextSource, encoding_of
 from tracescope.io.collector import EPOCH_2001_NS, MAX_TRACKS, NO_PROCESS, NO_THREAD
 from tracescope.io.importer import Importer, Progress
@@ -64,11 +65,13 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     collector.flagged.update(container.flagged)
     collector.flag("text_repaired", source.replaced)
     collector.flag("trailing_text", int(source.trailing))
-    devices = _devices(container.metadata, collector.flagged)
+    places = _places(collector)
+    devices = _devices(container.metadata, collector.flagged) or _named_devices(places)
     base = container.metadata.get("baseTimeNanoseconds")
     base_time = base if isinstance(base, int) and 0 < base < 1 << 62 else 0
-    tracks = _tracks(collector, columns, container.metadata)
-    rows = collector.events(columns, tracks, base_time)
+    tracks = _tracks(collector, columns, places, container.metadata)
+    summaries = [code for code, place in enumerate(places) if place.role in (Role.SUMMARY, Role.STEPS)]
+    rows = collector.events(columns, tracks, base_time_ns=base_time, summaries=summaries)
     _flag_missing_ids(tracks, rows, collector)
     earliest = rows.first_start
     return collector.trace(
@@ -111,27 +114,41 @@ def _is_foreign(collector: JsonEvents, container: Container, *, at_least: int) -
     return seen >= at_least and seen == collector.dropped["no_phase"] + container.dropped.total()
 
 
-def _tracks(collector: JsonEvents, columns: dict[str, NDArray[Any]], metadata: dict[str, Any]) -> tuple[RawTrack, ...]:
+def _places(collector: JsonEvents) -> list[Place]:
+    """What each track is by its names."""
+    labels = collector.labels
+    return places_of(
+        [
+            (pid, labels.get(("process_name", pid, ""), ""), labels.get(("thread_name", pid, tid), ""))
+            for pid, tid in collector.tracks
+        ]
+    )
+
+
+def _tracks(
+    collector: JsonEvents, columns: dict[str, NDArray[Any]], places: list[Place], metadata: dict[str, Any]
+) -> tuple[RawTrack, ...]:
     device_words = [code for word, code in collector.words.items() if str(word).lower() in ON_DEVICE]
     device_rows = np.flatnonzero(np.isin(columns["category"], device_words))
     first_row = dict(zip(*np.unique(columns["track"][device_rows], return_index=True), strict=True))
     rank = _rank(metadata)
     labels = collector.labels
     tracks = []
-    for code, (pid, tid) in enumerate(collector.tracks):
+    for code, ((pid, tid), place) in enumerate(zip(collector.tracks, places, strict=True)):
         process = labels.get(("process_name", pid, ""), "")
         label = labels.get(("process_labels", pid, ""), "")
         at = first_row.get(code)
-        is_device = at is not None or process.startswith("/device:")
+        device = _device_of(collector, int(columns["detail"][device_rows[at]]), pid) if at is not None else -1
         tracks.append(
             RawTrack(
                 pid=pid,
                 tid=tid,
                 process=(f"{process} ({label})" if process and label else process or label) or pid,
                 thread=labels.get(("thread_name", pid, tid), "") or tid,
-                is_device=is_device,
-                device=_device_of(collector, int(columns["detail"][device_rows[at]]), pid) if at is not None else -1,
+                is_device=at is not None or place.device >= 0,
+                device=device if device >= 0 else place.device,
                 rank=rank,
+                marks_steps=place.role is Role.STEPS,
             )
         )
     return tuple(tracks)
@@ -178,6 +195,11 @@ def _devices(metadata: dict[str, Any], flagged: Counter[str]) -> tuple[RawDevice
             flagged["duplicate_device"] += 1
         devices.setdefault(device.device, device)
     return tuple(devices.values())
+
+
+def _named_devices(places: list[Place]) -> tuple[RawDevice, ...]:
+    """Devices of which no more is known than what their processes are called."""
+    return tuple({p.device: RawDevice(p.device, p.name) for p in reversed(places) if p.device >= 0}.values())[::-1]
 
 
 def _flag_missing_ids(tracks: tuple[RawTrack, ...], rows: RawEvents, collector: JsonEvents) -> None:

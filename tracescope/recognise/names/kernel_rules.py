@@ -62,17 +62,19 @@ WEIGHT, KV_READ, KV_APPEND, COMM = Category.WEIGHT_READ, Category.KV_READ, Categ
 KERNEL_RULES: tuple[Rule, ...] = (
     # Copies between places; a kernel that copies as part of a computation is elementwise.
     Rule(Family.COPY, r"^mem(cpy|set)|__amd_rocclr_(copy|fill)buffer|^(hip|cu(da)?)_?mem(cpy|set)|^dma_request"),
+    Rule(Family.COPY, r"^copy(-start|-done)?(\.\d+)?$"),
     Rule(Family.GRAPH, r"^cuda graph( \d+)?$"),
     Rule(Family.WAIT, r"^event_(wait|record)|semaphore_wait|streamwaitvalue"),
     # Communication, also where it is fused with a norm or a GEMM.
-    Rule(Family.COMMUNICATION, r"nccl|rccl|hccl|cross_device_(reduce|all_gather)|all_?reduce|all_?gather"),
+    Rule(Family.COMMUNICATION, r"nccl|rccl|hccl|hcom_|cross_device_(reduce|all_gather)|all[-_]?reduce|all[-_]?gather"),
     Rule(
         Family.COMMUNICATION,
-        r"reduce_?scatter|all_?to_?all|all2all|multimem|lamport|mnnvl|nvshmem|moea2a|deep_ep",
+        r"reduce[-_]?scatter|all[-_]?to[-_]?all|all2all|multimem|lamport|mnnvl|nvshmem|moea2a|deep_ep",
     ),
-    Rule(Family.COMMUNICATION, r"quick_?reduce|userbuffers"),
+    Rule(Family.COMMUNICATION, r"quick_?reduce|userbuffers|collective-permute|moe_?distribute"),
     # KV append before attention and rope: the fused ones carry those words too.
-    Rule(Family.APPEND, r"indexer_k_quant_and_cache|reshape_and_cache|concat_and_cache|appendpagedkv"),
+    Rule(Family.APPEND, r"indexer_k_quant_and_cache|reshape_?and_?cache|concat_and_cache|appendpagedkv"),
+    Rule(Family.APPEND, r"dynamic[-_]update[-_]slice|scatter_?pa_?kv|kv_?rms_?norm_?rope_?cache"),
     Rule(Family.APPEND, r"store_?kv|set_(mla_)?kv_buffer|kv\w*insert|updatekvcache|k_set_rows|index_copy"),
     Rule(Family.BOOKKEEPING, r"get_mla_metadata|prepare_varlen|kv_indices|slot_mapping|req_to_token|block_table"),
     Rule(Family.BOOKKEEPING, r"resolve_future_token|clamp_position|page_table|prepare_(pos|input|decode)"),
@@ -95,9 +97,12 @@ KERNEL_RULES: tuple[Rule, ...] = (
         Family.ATTENTION,
         r"_attn_fwd|attn_fwd|flex_attention|sdpa\w*fprop|mla_(a\d|dec|fwd|pfl)|(?<![a-z])pa_(bf|fp)\d",
     ),
+    Rule(Family.ATTENTION, r"infer_?attention|attention_?score|(prompt|incre)_?flash"),
     Rule(Family.ATTENTION_PART, r"combine"),
     # Expert GEMMs before activation and GEMM: `_matmul_ogs_…_swiglu` is one kernel of the experts.
-    Rule(Family.EXPERTS, r"matmul_ogs|_?group(ed)?_?gemm|bmm_.*rm_tn|fused_moe_kernel|moe_?gemm|fmoe|moe_?mlp"),
+    Rule(
+        Family.EXPERTS, r"matmul_ogs|_?group(ed)?_?(gemm|matmul)|bmm_.*rm_tn|fused_moe_kernel|moe_?gemm|fmoe|moe_?mlp"
+    ),
     Rule(Family.EXPERTS, r"m_grouped\w*gemm|mul_mat_(vec_)?id"),
     Rule(Family.ROPE, r"rotary|(?<![a-z])rope(?![a-z])|_rope|rope_|ropequant|apply_rope"),
     Rule(Family.NORM, r"(rms|layer|group|batch|instance)_?norm|rmsnorm|norm_fwd|cunn_layer|l2norm|bn_(fw|bw)_"),
@@ -109,6 +114,7 @@ KERNEL_RULES: tuple[Rule, ...] = (
     ),
     Rule(Family.SAMPLE, r"penalt|radixtopk|rejection|gumbel"),
     Rule(Family.RANKING, r"radixsort|soft_?max|gathertopk|bitonicsort|sort_?by_?key|argsort"),
+    Rule(Family.GEMM, r"quant_?(batch_?)?mat_?mul"),
     Rule(Family.QUANT, r"quant|cvt_fp|per_token_group"),
     # What a compiler joined to a GEMM or a convolution and is none, and what prepares one.
     Rule(Family.ELEMENTWISE, r"triton_poi_"),
@@ -119,6 +125,7 @@ KERNEL_RULES: tuple[Rule, ...] = (
     ),
     Rule(Family.GEMM_PART, r"winograd(forward|wgrad|dgrad)?(data|filter|output|delta)|reduce_wgrad|im2col|col2im"),
     Rule(Family.GEMM, r"gemm|gemv|nvjet|cijk_|xmma|cutlass|marlin|machete|wvsplitk|mul_mat|matmul|splitk|cublas"),
+    Rule(Family.GEMM, r"^dot(_general)?([._]\d+)?$"),
     Rule(Family.GEMM, r"triton_(tem_fused_\w*)?(add|b)?mm"),
     # Convolutions read their weights as a GEMM does.
     Rule(Family.GEMM, r"[hsi]\d*cudnn_|winograd|[dw]grad|fprop|implicit_?con|(?<!causal_)conv(?!ert)|miopensp3"),

@@ -44,6 +44,12 @@ def _vllm(m: re.Match[str]) -> Marker:
     return Marker("vLLM", _kind(prefills, decodes), batch=prefills + decodes, new_tokens=int(m["pt"]) + int(m["dt"]))
 
 
+def _vllm_new_cached(m: re.Match[str]) -> Marker:
+    """``execute_new_1_cached_3`` (vLLM 0.10.1 to 0.11): requests that are new in the step, and others."""
+    new, cached = int(m["new"]), int(m["cached"])
+    return Marker("vLLM, new and cached", _kind(new, cached), batch=new + cached)
+
+
 def _vllm_sums(m: re.Match[str]) -> Marker:
     """The patched form ``execute_context_1(888_788544)_generation_0(0)``: tokens and the sum of their squares."""
     prefills, decodes = int(m["prefills"]), int(m["decodes"])
@@ -124,6 +130,7 @@ MARKERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Marker]], ...] =
         _vllm,
     ),
     (re.compile(r"^execute_context_(?P<prefills>\d+)\([\d_]+\)_generation_(?P<decodes>\d+)\([\d_]+\)"), _vllm_sums),
+    (re.compile(r"^execute_new_(?P<new>\d+)_cached_(?P<cached>\d+)"), _vllm_new_cached),
     (re.compile(r"^step\[(?P<kind>[A-Z_]+)(?P<rest>[^\]]*)"), _sglang),
     (re.compile(r"^(?P<kind>decode|prefill)\[(?P<rest>bs=.*)"), _atom),
     (

@@ -17,12 +17,16 @@ from tracescope.recognise.work.work import StepSetting
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What shapes show of each step: batch, query tokens, tokens in the cache the attention saw; int64[steps], -1."""
+    """What shapes show of each step: batch, query tokens, tokens in the cache the attention saw; int64[steps], -1.
+
+    ``appends``, ``attends``: how many KV appends and attentions it has.
+    """
 
     batch: I64
     queries: I64
     keys: I64
     appends: I64
+    attends: I64
     selects: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
@@ -42,8 +46,10 @@ def look_at_steps(op_events: OpEvents, step: I32, steps: int) -> Seen:
         columns.append(column)
     inside = step >= 0
     appends = np.bincount(step[inside & (op_events.family == Family.APPEND)], minlength=steps).astype(np.int64)
+    attention = np.isin(op_events.family, (Family.ATTENTION, Family.ATTENTION_PART))
+    attends = np.bincount(step[inside & attention], minlength=steps).astype(np.int64)
     selects = np.bincount(step[inside & (op_events.family == Family.SAMPLE)], minlength=steps) > 0
-    return Seen(columns[0], columns[1], columns[2], appends, selects)
+    return Seen(columns[0], columns[1], columns[2], appends, attends, selects)
 
 
 def describe_steps(

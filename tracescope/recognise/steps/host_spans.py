@@ -69,11 +69,17 @@ def _by_markers(raw: RawTrace, plan: TrackPlan) -> HostSpans | None:
         marker = read_marker(raw.names[code])
         if marker is not None:
             markers[code] = marker
+    steps = np.array([track.marks_steps for track in raw.tracks] or [False])
+    for code in np.unique(raw.events.name[rows[steps[raw.events.track[rows]]]]).tolist():
+        markers.setdefault(code, Marker("steps of the device"))
     if not markers:
         return None
     wanted = np.zeros(len(raw.names), bool)
     wanted[list(markers)] = True
     rows = _rows_named(raw, rows, wanted)
+    # A step that is numbered may share its name with anything: it is one on its own track only.
+    told = np.array([not markers[n].source.startswith("steps") for n in raw.events.name[rows].tolist()], bool)
+    rows = rows[told | steps[raw.events.track[rows]]]
     device_side = np.array([t.is_device for t in raw.tracks])[raw.events.track[rows]]
     on_device_time = bool(device_side.all())
     rows = rows if on_device_time else rows[~device_side]
@@ -91,6 +97,9 @@ def _by_markers(raw: RawTrace, plan: TrackPlan) -> HostSpans | None:
                 0.9,
             )
         )
+    if any("cached" in w.marker.source for w in spans):
+        what = "requests that a marker calls cached are taken to decode; some may still be in their prompt"
+        inferred.append(Inference(what, "kinds of steps by annotation", 0.7))
     if on_device_time:
         inferred.append(
             Inference("device events belong to the step whose device range they lie in", "steps by device range", 0.7)
