@@ -20,7 +20,8 @@ from tracescope.core.hardware import Basis
 from tracescope.core.trace import Trace
 from tracescope.io.chrome_export import write_chrome
 from tracescope.io.requests.reader import read_requests
-from tracescope.load import open_trace
+from tracescope.load import ImportOptions, import_files, open_trace
+from tracescope.models import load_hardware, load_model
 
 Shared = Callable[[str], Path]
 
@@ -103,6 +104,16 @@ def test_85_a_foreign_h5(shared: Shared, tmp_path: Path, capsys: pytest.CaptureF
     assert not any(text in said for text in want["must_not"])
 
 
+def test_89_ranks_keep_the_clocks_that_their_files_carry(shared: Shared) -> None:
+    folder = shared("cases/89-rank-clocks-kept-when-given")
+    want = expected_of(folder)["absolute_start_ns"]
+    trace = import_files([folder / f"rank{rank}.json" for rank in range(3)])
+    start = {row["rank"]: row["start_ns"] for row in listed(trace)}
+    assert {f"rank{rank}": start[rank] for rank in (0, 1)} == want
+    assert start[2] >= max(row["start_ns"] + row["duration_ns"] for row in listed(trace) if row["rank"] != 2)
+    assert any(i.what.startswith("no clock in rank 2") for i in trace.meta.report.inferred)
+
+
 def test_91_two_devices_and_one_number_of_a_stream(shared: Shared) -> None:
     folder = shared("cases/91-csv-two-devices-one-stream-number")
     want = expected_of(folder)
@@ -137,6 +148,22 @@ def test_214_sessions_keep_their_unit(shared: Shared, tmp_path: Path) -> None:
     seconds = tmp_path / "rag.jsonl"
     seconds.write_text('{"session_id": 1, "timestamp": "1.5", "input_length": 3, "output_length": 2}\n' * 2)
     assert (np.diff(read_requests(seconds).arrival) == 0).all()
+
+
+def test_215_launches_without_kernels(shared: Shared) -> None:
+    folder = shared("cases/215-launches-without-kernels")
+    options = ImportOptions(model=load_model("llama-3-8b"), hardware=load_hardware("h100-sxm"), context=4096)
+    trace = open_trace(folder / "trace.json", options).trace
+    info = info_of(trace)
+    assert sum(found["events"] for found in info["categories"].values()) == 0
+    assert "64 launches without a device event: the device was not recorded" in [
+        i.what for i in trace.meta.report.inferred
+    ]
+    assert (trace.work.weight_read <= 0).all()
+    assert (trace.events.step == -1).all()
+    on_cpu = open_trace(folder / "cpu_only.json", options).trace
+    assert on_cpu.steps.decode.sum() == 4
+    assert not any("not recorded" in i.what for i in on_cpu.meta.report.inferred)
 
 
 @pytest.mark.parametrize("name", ["context_generation.json", "new_cached.json"])

@@ -35,7 +35,7 @@ from tracescope.recognise.steps.host_spans import (
 )
 from tracescope.recognise.steps.step_extents import find_warm_up, step_extents
 from tracescope.recognise.tracks.counter_tracks import counter_tracks
-from tracescope.recognise.tracks.launches import Launches, enclosing, find_launches
+from tracescope.recognise.tracks.launches import Launches, enclosing, find_launches, launches_without_a_device
 from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole, plan_tracks
 from tracescope.recognise.work.fused import dominant_categories
 from tracescope.recognise.work.model_work import ModelWork
@@ -75,8 +75,14 @@ def recognise(
     plan = plan_tracks(raw)
     launches = find_launches(raw, plan)
     has_device = bool((plan.place == TrackRole.DEVICE).any())
-    op_events = device_op_events(raw, plan, launches, rules) if has_device else operator_op_events(raw, plan, rules)
+    # Operators are the work of a run on the CPU; where they launched kernels, they are the cost of launching.
+    lost = launches_without_a_device(raw, plan)
+    by_device = has_device or lost > 0
+    op_events = device_op_events(raw, plan, launches, rules) if by_device else operator_op_events(raw, plan, rules)
     notes = list(count_of(rules, raw, op_events.row))
+    if lost:
+        what = f"{lost:,} launch{'' if lost == 1 else 'es'} without a device event: the device was not recorded"
+        notes.append(Inference(what, "launches without kernels", 0.95))
     hint: I16 | None = None
     if capture is not None:
         joined = join_captures(raw, op_events, launches, read_captures(capture))
@@ -133,7 +139,7 @@ def recognise(
         truncated_at_byte=raw.truncated_at_byte,
         inferred=tuple(inferred),
         unclassified_ns=unclassified_ns(
-            raw, op_events, np.ones(len(op_events.row), bool) if has_device else steps.of_op_event >= 0
+            raw, op_events, np.ones(len(op_events.row), bool) if by_device else steps.of_op_event >= 0
         ),
     )
     tracks, samples = counter_tracks(raw, plan.tracks, base)

@@ -67,8 +67,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     collector.flag("trailing_text", int(source.trailing))
     places = _places(collector)
     devices = _devices(container.metadata, collector.flagged) or _named_devices(places)
-    base = container.metadata.get("baseTimeNanoseconds")
-    base_time = base if isinstance(base, int) and 0 < base < 1 << 62 else 0
+    base_time = _base_time(container.metadata)
     tracks = _tracks(collector, columns, places, container.metadata)
     summaries = [code for code, place in enumerate(places) if place.role in (Role.SUMMARY, Role.STEPS)]
     rows = collector.events(columns, tracks, base_time_ns=base_time, summaries=summaries)
@@ -195,6 +194,14 @@ def _devices(metadata: dict[str, Any], flagged: Counter[str]) -> tuple[RawDevice
             flagged["duplicate_device"] += 1
         devices.setdefault(device.device, device)
     return tuple(devices.values())
+
+
+def _base_time(metadata: dict[str, Any]) -> int:
+    """The wall clock of the file's 0, ns since 1970, as a number or as its text; 0 where there is none."""
+    base = metadata.get("baseTimeNanoseconds")
+    if isinstance(base, str) and base.strip().isdecimal() and len(base) < 30:
+        base = int(base)
+    return base if isinstance(base, int) and 0 < base < 1 << 62 else 0
 
 
 def _named_devices(places: list[Place]) -> tuple[RawDevice, ...]:

@@ -1,6 +1,8 @@
 """Who launched a device event: correlation to the runtime call, and the operator that was running around that call."""
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -23,6 +25,18 @@ class Launches:
     def recorded(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which events have a recorded launch; bool[events]."""
         return self.call >= 0
+
+
+LAUNCH: Final = re.compile(r"^(hip|cu|cuda|musa)\w*launch|^urEnqueueKernelLaunch|^zeCommandListAppendLaunch", re.I)
+"""Calls that start work on a device; copies are none, for a program may copy without computing there."""
+
+
+def launches_without_a_device(raw: RawTrace, plan: TrackPlan) -> int:
+    """How many calls launched kernels in a recording that has no device event at all: its device was not recorded."""
+    if (plan.place == TrackRole.DEVICE).any():
+        return 0
+    is_launch = np.array([bool(LAUNCH.match(name)) for name in raw.names] or [False])
+    return int((plan.at(TrackRole.HOST) & is_launch[raw.events.name]).sum())
 
 
 def find_launches(raw: RawTrace, plan: TrackPlan) -> Launches:
