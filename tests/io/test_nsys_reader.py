@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from nsys_files import CUDA, SCHEMA, build, everything, kernel, process, read, rows, thread
@@ -360,3 +362,46 @@ def test_the_same_file_gives_the_same_bytes_in_another_process(tmp_path: Path) -
             capture_output=True,
         )
     assert (tmp_path / "a.tscope.h5").read_bytes() == (tmp_path / "b.tscope.h5").read_bytes()
+
+
+def test_processes_with_gpus_of_their_own_are_ranks(tmp_path: Path) -> None:
+    """Both number their one GPU 0, and their correlations alike; the file says which GPUs they mean."""
+    tables: dict[str, list[dict[str, Any]]] = {f"{CUDA}KERNEL": [], f"{CUDA}RUNTIME": [], "TARGET_INFO_CUDA_DEVICE": []}
+    for pid, gpu in ((52, 0), (42, 1)):
+        tables["TARGET_INFO_CUDA_DEVICE"].append({"gpuId": gpu, "cudaId": 0, "pid": pid})
+        tables[f"{CUDA}KERNEL"].append(kernel(200, 260, correlationId=5, globalPid=process(pid)))
+        tables[f"{CUDA}RUNTIME"].append(
+            {"start": 100, "end": 110, "globalTid": thread(pid, pid), "correlationId": 5, "nameId": 4}
+        )
+    path = build(tmp_path / "two.sqlite", tables)
+    raw = read(path)
+    assert {(t.pid, t.rank) for t in raw.tracks} == {("0", 0), ("52", 0), ("1", 1), ("42", 1)}
+    trace = open_trace(path).trace
+    assert {(d.device, d.rank) for d in trace.meta.devices} == {(0, 0), (1, 1)}
+    d = trace.dependencies
+    rank_of = np.array([t.rank for t in trace.tracks])[trace.lanes.track[trace.event_lane]]
+    assert len(d) == 2
+    assert (rank_of[d.source] == rank_of[d.target]).all()
+
+
+def test_processes_on_one_gpu_are_no_ranks(tmp_path: Path) -> None:
+    kernels = [kernel(200, 260, globalPid=process(pid)) for pid in (42, 52)]
+    assert {t.rank for t in read(build(tmp_path / "one.sqlite", {f"{CUDA}KERNEL": kernels})).tracks} == {-1}
+
+
+def test_a_table_that_is_a_view_is_said_not_to_be_read(tmp_path: Path) -> None:
+    path = build(tmp_path / "view.sqlite", everything())
+    connection = sqlite3.connect(path)
+    connection.execute(f"ALTER TABLE {CUDA}MEMCPY RENAME TO kept")
+    connection.execute(f"CREATE VIEW {CUDA}MEMCPY AS SELECT * FROM kept")
+    connection.commit()
+    raw = read(path)
+    assert raw.flagged["view_not_read"] == 1
+    assert f"{CUDA}MEMCPY is a view, not a table: its rows are not read" in raw.notes
+    connection.execute(f"ALTER TABLE {CUDA}KERNEL RENAME TO kept_too")
+    connection.execute(f"CREATE VIEW {CUDA}KERNEL AS SELECT * FROM kept_too")
+    connection.execute(f"DROP TABLE {CUDA}RUNTIME")
+    connection.commit()
+    connection.close()
+    with pytest.raises(TraceError, match="KERNEL is a view, not a table"):
+        read(path)

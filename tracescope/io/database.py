@@ -82,6 +82,8 @@ class Database:
         self.repaired = 0
         """Texts that were no valid UTF-8."""
         self.tables: dict[str, Table] = {}
+        self.views: set[str] = set()
+        """Lower-case names of views: none is read, for it would run what the file says."""
         self._progress = progress
         self._stop: BaseException | None = None
         self._deadline = 0.0
@@ -229,6 +231,8 @@ class Database:
                 stored = [str(row[1]) for row in connection.execute(f'PRAGMA table_info("{name}")')]
                 columns = {column.lower(): column for column in stored if _PLAIN_NAME.fullmatch(column)}
                 self.tables[name.lower()] = Table(name, columns)
+        views = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall()
+        self.views = {name.lower() for (name,) in views if isinstance(name, str)}
         if sys.platform != "win32" and self._folder is not None:
             # Everything is open and the transaction holds it: whatever ends this process, no copy stays behind.
             self._folder.cleanup()

@@ -21,6 +21,7 @@ from tracescope.recognise.names.kernel_rules import MODEL_PARTS, Family, Rule
 from tracescope.recognise.names.shapes import ShapeKind
 from tracescope.recognise.names.user_rules import count_of
 from tracescope.recognise.ops.alternation import attention_alternates
+from tracescope.recognise.ops.graph_nodes import same_node_same_op
 from tracescope.recognise.ops.layer_spans import module_layers, nvtx_layers
 from tracescope.recognise.ops.op_events import OpEvents, device_op_events, operator_op_events, unclassified_ns
 from tracescope.recognise.ops.reading import Reading, read_op_events
@@ -103,6 +104,7 @@ def recognise(
     reading = read_op_events(
         op_events, steps.of_op_event, len(steps.spans), hint, generates=generates, hinted_by=hinted_by
     )
+    reading = same_node_same_op(raw, op_events, reading, steps.of_op_event)
     counted = count_work(
         _claims(op_events, reading, steps.of_op_event),
         op_events.shapes,

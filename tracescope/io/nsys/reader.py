@@ -18,6 +18,7 @@ from tracescope.io.nsys.schema import (
     MEMCPY,
     MEMSET,
     NVTX,
+    REQUIRED,
     SYNCHRONIZATION,
     Head,
     host_tables,
@@ -95,15 +96,17 @@ def _read_rows(
     rows.read_ranges()
     collector = rows.collector
     counters = read_metrics(database, head, collector, report)
+    unread = sorted(name for name in REQUIRED if name.lower() in database.views)
+    collector.flag("view_not_read", len(unread))
     for table in left:
         count = database.count(table)
         collector.seen += count
         collector.drop(LEFT_OUT.get(table.name.upper(), "unsupported_table"), count)
-    return collector, counters, _notes(head, graphs, rows.unknown_strings)
+    return collector, counters, _notes(head, graphs, rows.unknown_strings, unread)
 
 
-def _notes(head: Head, graphs: int, unknown_strings: int) -> tuple[str, ...]:
-    notes = []
+def _notes(head: Head, graphs: int, unknown_strings: int, views: list[str]) -> tuple[str, ...]:
+    notes = [f"{name} is a view, not a table: its rows are not read" for name in views]
     if not head.has_strings and unknown_strings:
         notes.append("names missing: StringIds table not found")
     if graphs:

@@ -138,6 +138,12 @@ def _check(database: Database, schema: str) -> None:
             f"{name}: a SQLite database, but not a Nsight Systems export (it has no META_DATA_EXPORT table)",
             action="Export the report with: nsys export --type sqlite REPORT.nsys-rep",
         )
+    viewed = [t for t in (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, RUNTIME) if t.lower() in database.views]
+    if viewed and database.table(KERNEL) is None and not database.table(RUNTIME):
+        raise TraceError(
+            f"{name}: {viewed[0]} is a view, not a table: views are not read",
+            action="Export the report again, or copy what the view shows into a table of that name.",
+        )
     if not any(database.table(t) for t in (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, RUNTIME)):
         raise TraceError(
             f"{name}: has no CUDA activity: none of the {CUDA}* tables exists ({shown})",

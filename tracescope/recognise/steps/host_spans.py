@@ -1,5 +1,7 @@
 """Where steps are on the host: markers, else calls of the root module, else graph launches, else token selection."""
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +11,11 @@ from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
 from tracescope.recognise.names.kernel_rules import Family
 from tracescope.recognise.names.markers import SAMPLE_SCOPES, Marker, read_marker
-from tracescope.recognise.ops.op_events import OpEvents
+from tracescope.recognise.ops.op_events import OpEvents, innermost
 from tracescope.recognise.tracks.launches import Launches
 from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole
 
+_NUMBERS = re.compile(r"\d+")
 GRAPH_KERNELS = 50
 """A launch with at least this many kernels replays a whole step: single kernels and fused pieces have fewer."""
 
@@ -47,6 +50,7 @@ def find_host_spans(raw: RawTrace, plan: TrackPlan, launches: Launches, op_event
     return (
         _by_markers(raw, plan)
         or _by_modules(raw, plan)
+        or _by_ranges_around_graphs(raw, plan, launches, op_events)
         or _by_graphs(raw, launches, op_events)
         or _by_selection(raw, launches, op_events)
         or HostSpans(())
@@ -163,14 +167,45 @@ def _by_modules(raw: RawTrace, plan: TrackPlan) -> HostSpans | None:
     return HostSpans(tuple(sorted(spans, key=lambda w: w.start)), (Inference(what, "steps by root module", 0.9),))
 
 
+def _graph_launches(launches: Launches, op_events: OpEvents) -> I64:
+    """Rows of the calls that started a whole step's kernels at once."""
+    call = launches.call[op_events.row]
+    calls, counts = np.unique(call[call >= 0], return_counts=True)
+    return calls[(counts >= GRAPH_KERNELS) & op_events.on_device]
+
+
+def _by_ranges_around_graphs(
+    raw: RawTrace, plan: TrackPlan, launches: Launches, op_events: OpEvents
+) -> HostSpans | None:
+    """Ranges of one name, its numbers aside, that hold one graph launch each: whatever they are called, they are steps.
+
+    At least two of them must hold four of five graph launches.
+    """
+    e = raw.events
+    graphs = _graph_launches(launches, op_events)
+    around = innermost(raw, graphs, np.flatnonzero(plan.at(TrackRole.ANNOTATION) & (e.duration > 0)))
+    around = around[around >= 0]
+    stems = [_NUMBERS.sub("#", raw.names[n]) for n in e.name[around].tolist()]
+    if len(around) < 2 or len(np.unique(around)) < len(around):
+        return None
+    stem, count = Counter(stems).most_common(1)[0]
+    if count < 2 or count * 5 < len(graphs) * 4:
+        return None
+    rows = [row for row, own in zip(around.tolist(), stems, strict=True) if own == stem]
+    spans = [
+        HostSpan(
+            int(e.start[r]), int(e.start[r] + e.duration[r]), raw.tracks[int(e.track[r])].pid, int(e.name[r]),
+            Marker("range around a graph launch"),
+        )
+        for r in sorted(rows, key=lambda r: int(e.start[r]))
+    ]  # fmt: skip
+    what = f"{_steps(spans)} from ranges called {stem!r} that hold one graph launch each"
+    return HostSpans(tuple(spans), (Inference(what, "steps by ranges around graph launches", 0.85),))
+
+
 def _by_graphs(raw: RawTrace, launches: Launches, op_events: OpEvents) -> HostSpans | None:
     """Launches that started a whole step's kernels at once."""
-    call = launches.call[op_events.row]
-    known = call[call >= 0]
-    if not len(known) or not op_events.on_device:
-        return None
-    calls, counts = np.unique(known, return_counts=True)
-    graphs = calls[counts >= GRAPH_KERNELS]
+    graphs = _graph_launches(launches, op_events)
     if not len(graphs):
         return None
     e = raw.events
