@@ -15,7 +15,8 @@ from tracescope.cli.app import run
 from tracescope.core.category import EventFlag, TrackKind
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
-from tracescope.core.trace import Trace, WorkTable
+from tracescope.core.trace import Trace
+from tracescope.core.work_table import WorkTable
 from tracescope.io.chrome_export import bandwidth_reached, write_chrome
 from tracescope.load import ImportOptions, open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis

@@ -87,9 +87,10 @@ def report_document(report: ImportReport) -> dict[str, Any]:
 
 
 def _events_by_track_kind(trace: Trace) -> dict[str, int]:
-    """How many events lie on tracks of each kind, host threads and annotations too."""
+    """How many events, instants aside, lie on tracks of each kind, host threads and annotations too."""
     kind = np.array([track.kind for track in trace.tracks], np.int64)[trace.lanes.track]
-    count = np.bincount(kind, weights=np.diff(trace.lanes.offset), minlength=len(TrackKind))
+    slices = (trace.events.flags & EventFlag.INSTANT) == 0
+    count = np.bincount(kind[trace.event_lane[slices]], minlength=len(TrackKind)) if len(kind) else [0] * len(TrackKind)
     return {k.label: int(count[k]) for k in TrackKind if count[k]}
 
 

@@ -15,7 +15,8 @@ from tracescope.core.hardware import Basis
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import ImportReport, Inference
 from tracescope.core.samples import SampleTable
-from tracescope.core.trace import Device, EventTable, StepTable, Trace, TraceMeta, Track, WorkTable
+from tracescope.core.trace import Device, EventTable, StepTable, Trace, TraceMeta, Track
+from tracescope.core.work_table import WorkTable
 from tracescope.recognise.dependencies import find_dependencies
 from tracescope.recognise.tracks.launches import find_launches
 from tracescope.recognise.tracks.track_plan import plan_tracks
