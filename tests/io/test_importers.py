@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from test_xplane import space
 
 import nsys_files
 import perfetto_files
@@ -41,6 +42,7 @@ SAMPLES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     ),
     "nsight": ("Nsight Systems SQLite", lambda p: nsys_files.build(p / "a.sqlite", nsys_files.everything())),
     "rocpd": ("rocprofiler-sdk SQLite (rocpd)", lambda p: rocpd(p / "a.db")),
+    "xplane": ("XPlane protobuf", lambda p: written(p / "a.xplane.pb", space())),
     "perfetto": (
         "Perfetto protobuf",
         lambda p: written(
@@ -92,7 +94,7 @@ def test_what_follows_the_gzip_data_is_said(tmp_path: Path, sample: str) -> None
     assert len(raw.events)
 
 
-@pytest.mark.parametrize("sample", ["nsight", "rocpd", "csv"])
+@pytest.mark.parametrize("sample", ["nsight", "rocpd", "xplane", "csv"])
 def test_packed_data_that_are_cut_are_refused(tmp_path: Path, sample: str) -> None:
     path = SAMPLES[sample][1](tmp_path)
     packed = written(tmp_path / f"{path.name}.gz", gzip.compress(path.read_bytes())[:-9])

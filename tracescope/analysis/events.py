@@ -1,9 +1,7 @@
 """Single events as rows: what each is, what it moved, and how much of its step's time it owns."""
 
 from dataclasses import dataclass
-from typing import Final
 
-import msgspec
 import numpy as np
 
 from tracescope.analysis.breakdown import require_step, row_times
@@ -31,7 +29,6 @@ class EventFilter:
     instants: bool = False
 
 
-MAX_DIGITS: Final = 18
 EVERY_EVENT = EventFilter()
 
 
@@ -65,7 +62,7 @@ def events_table(trace: Trace, basis: Basis, wanted: EventFilter = EVERY_EVENT) 
         known_column("kv_read_bytes", work.kv_read[row], "KV read", "B"),
         known_column("kv_append_bytes", work.kv_append[row], "KV append", "B"),
         known_column("flops", work.flops[row], "FLOPs", "FLOP"),
-        known_column("recorded_bytes", _recorded_bytes(trace, ids), "recorded", "B"),
+        known_column("recorded_bytes", work.recorded[row], "recorded", "B"),
         Column("bytes_from", [BytesFrom(b).label for b in work.bytes_from[row].tolist()]),
         known_column("floor_ns", floor, "floor", "ns"),
     ))  # fmt: skip
@@ -85,29 +82,6 @@ def select(trace: Trace, wanted: EventFilter) -> I64:
     ids = np.flatnonzero(keep)
     ids = ids[np.lexsort((ids, events.start[ids]))]
     return ids if wanted.limit is None else ids[: max(0, wanted.limit)]
-
-
-RECORDED: Final = ("bytes_accessed", "bytes accessed", "raw_bytes_accessed")
-"""Arguments in which a compiler says what an op moves: amounts of no kind that is named, so of no floor."""
-
-
-def _recorded_bytes(trace: Trace, ids: I64) -> I64:
-    """What the recorder says that each event moved, bytes, -1 where it says nothing."""
-    detail = trace.events.detail[ids]
-    known = {code: _recorded(trace.details[code]) for code in np.unique(detail).tolist()}
-    return np.array([known[code] for code in detail.tolist()], np.int64)
-
-
-def _recorded(text: str) -> int:
-    if not any(f'"{key}"' in text for key in RECORDED):
-        return UNKNOWN
-    try:
-        arguments = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return UNKNOWN
-    said = (arguments.get(key) for key in RECORDED) if isinstance(arguments, dict) else ()
-    plain = next((str(value) for value in said if value is not None), "")
-    return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= MAX_DIGITS else UNKNOWN
 
 
 def _category(label: str) -> Category:

@@ -19,6 +19,11 @@ AMOUNTS: Final = {
     "activation": "activation_bytes",
     "link": "link_bytes",
     "flops": "flops",
+    "index_read": "index_read_bytes",
+    "state_read": "state_read_bytes",
+    "state_write": "state_write_bytes",
+    "link_reduced": "link_reduced_bytes",
+    "recorded": "recorded_bytes",
 }
 """Columns of work, and the arguments that hold them where they are known."""
 

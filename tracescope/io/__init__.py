@@ -16,8 +16,9 @@ from tracescope.io.nsys.reader import NSYS
 from tracescope.io.perfetto.reader import PERFETTO
 from tracescope.io.rocpd.reader import ROCPD
 from tracescope.io.rocprof.reader import ROCPROF
+from tracescope.io.xplane.reader import XPLANE
 
-IMPORTERS: Final[tuple[Importer, ...]] = (ROCPROF, CHROME, ROCPD, NSYS, PERFETTO, CSV)
+IMPORTERS: Final[tuple[Importer, ...]] = (ROCPROF, CHROME, ROCPD, NSYS, XPLANE, PERFETTO, CSV)
 """The first whose ``sniff`` agrees reads the file: put the more specific ones first. The Open dialog, the table in the
 README and the matrix of every reader against every sample come from here.
 """

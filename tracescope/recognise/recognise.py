@@ -40,6 +40,7 @@ from tracescope.recognise.tracks.launches import Launches, enclosing, find_launc
 from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole, plan_tracks
 from tracescope.recognise.work.fused import dominant_categories
 from tracescope.recognise.work.model_work import ModelWork
+from tracescope.recognise.work.recorded import with_recorded
 from tracescope.recognise.work.work import Claims, Counted, StepSetting, count_work
 
 
@@ -111,6 +112,7 @@ def recognise(
         facts,
         ModelWork(model, max(1, ranks)) if model else None,
     )
+    counted = with_recorded(raw, np.concatenate([op_events.row, op_events.member]), counted)
     own = np.arange(len(op_events.row))
     reading = replace(
         reading,

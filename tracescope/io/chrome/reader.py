@@ -15,10 +15,10 @@ from tracescope.core.report import Source
 from tracescope.io.chrome.collector import JsonEvents
 from tracescope.io.chrome.container import Container
 from tracescope.io.chrome.halves import second_half
-from tracescope.io.chrome.places import Place, Role, places_of
 from tracescope.io.chrome.text import TextSource, encoding_of
 from tracescope.io.collector import EPOCH_2001_NS, MAX_TRACKS, NO_PROCESS, NO_THREAD
 from tracescope.io.importer import Importer, Progress
+from tracescope.io.places import Place, Role, places_of
 from tracescope.io.words import ON_DEVICE
 
 FLOAT_STEP_NS: Final = 250
