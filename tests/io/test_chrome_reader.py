@@ -102,6 +102,10 @@ class TestRows:
         assert raw.events.flags.tolist() == [EventFlag.INSTANT] * 4
         assert [(c.name, c.time.tolist(), c.value.tolist()) for c in raw.counters] == [("x · 3 · v", [1000], [1.0])]
 
+    def test_stacks_beside_the_events_are_counted(self, tmp_path: Path) -> None:
+        document = {"traceEvents": [{"ph": "i", "name": "a", "ts": 1}], "samples": [{}, {}], "stackFrames": {"1": {}}}
+        assert read_text(tmp_path, json.dumps(document)).flagged["samples_not_read"] == 3
+
     def test_every_number_of_a_counter_event_is_a_sample(self, tmp_path: Path) -> None:
         raw = read_events(
             tmp_path,

@@ -58,6 +58,7 @@ REASONS: Final = {
     "out_of_order": "requests that stand before an earlier one; they are served in order of arrival",
     "overlapping": "events that overlap others of their own track, shown in lanes below it, none shortened",
     "packets_lost_in_recording": "places where the recorder itself says that it lost packets",
+    "samples_not_read": "samples and frames of call stacks beside the events, which no lane shows",
     "sub_nanosecond": "times finer than a nanosecond, rounded half to even",
     "suspect_zero_time": "events at time 0 far from all others, for which the recorder had no time",
     "text_repaired": "text that is not valid UTF-8; a mark stands for each wrong byte",

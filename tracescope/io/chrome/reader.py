@@ -65,6 +65,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     collector.flagged.update(container.flagged)
     collector.flag("text_repaired", source.replaced)
     collector.flag("trailing_text", int(source.trailing))
+    collector.flag("samples_not_read", sum(_size(container.metadata.get(key)) for key in ("samples", "stackFrames")))
     places = _places(collector)
     devices = _devices(container.metadata, collector.flagged) or _named_devices(places)
     base_time = _base_time(container.metadata)
@@ -194,6 +195,11 @@ def _devices(metadata: dict[str, Any], flagged: Counter[str]) -> tuple[RawDevice
             flagged["duplicate_device"] += 1
         devices.setdefault(device.device, device)
     return tuple(devices.values())
+
+
+def _size(value: Any) -> int:
+    """How many entries a list or an object of the header has."""
+    return len(value) if isinstance(value, list | dict) else 0
 
 
 def _base_time(metadata: dict[str, Any]) -> int:

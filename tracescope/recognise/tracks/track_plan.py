@@ -111,7 +111,9 @@ def _describe(raw: RawTrack, place: TrackRole) -> tuple[tuple[object, ...], Trac
         TrackRole.UNTIMED: TrackKind.ANNOTATION,
     }.get(place, TrackKind.HOST_THREAD)
     if place is TrackRole.DEVICE:
-        name = f"stream {raw.tid}" if raw.tid[:1].isdigit() else raw.tid
+        # A row that has a name of its own ("XLA Ops") is called by it, a stream by its number.
+        own = raw.thread not in ("", raw.tid) and not raw.thread.lower().startswith("stream")
+        name = raw.thread if own else f"stream {raw.tid}" if raw.tid[:1].isdigit() else raw.tid
     else:
         name = raw.thread or f"thread {raw.tid}"
         suffix = _SUFFIXES.get(place, "")
