@@ -193,6 +193,18 @@ class TestTables:
         assert (raw.tracks[2].process, raw.tracks[2].thread) == ("python (CPU)", "thread 7")
         assert raw.events.category.tolist() == [RawCategory.KERNEL, RawCategory.COPY, RawCategory.OPERATOR]
 
+    def test_work_and_calls_of_an_xpu(self, tmp_path: Path) -> None:
+        raw = read_events(
+            tmp_path,
+            '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":2,"dur":1,"args":{"correlation":5}}',
+            '{"ph":"X","cat":"gpu_memcpy","name":"copy","pid":0,"tid":7,"ts":4,"dur":1}',
+            '{"ph":"X","cat":"xpu_runtime","name":"urEnqueueKernelLaunch","pid":9,"tid":9,"ts":1,"dur":1,'
+            '"args":{"correlation":5}}',
+        )
+        assert raw.events.category.tolist() == [RawCategory.KERNEL, RawCategory.COPY, RawCategory.RUNTIME]
+        assert [t.is_device for t in raw.tracks] == [True, False]
+        assert raw.events.correlation.tolist() == [5, -1, 5]
+
     def test_any_number_of_words_for_categories(self, tmp_path: Path) -> None:
         raw = read_events(
             tmp_path, *(f'{{"ph":"X","cat":"c{i}","name":"a","pid":1,"tid":1,"ts":1,"dur":1}}' for i in range(300))
