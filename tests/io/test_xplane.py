@@ -39,8 +39,8 @@ def plane(name: str, lines: list[Fields], names: list[str], stats: list[str], sa
     )
 
 
-def space(steps: int = 2, layers: int = 3) -> bytes:
-    """A TPU that runs ``steps`` decode steps, and a host line."""
+def space(steps: int = 2, layers: int = 3, devices: int = 1) -> bytes:
+    """TPUs that each run ``steps`` decode steps at once, and a host line."""
     names = [n for n, _ in LAYER] + ["0", "1", "jit_step(7)"]
     number = {n: i + 1 for i, n in enumerate(names)}
     ops: list[Fields] = []
@@ -59,11 +59,10 @@ def space(steps: int = 2, layers: int = 3) -> bytes:
         {1: 4, 2: "XLA Modules", 3: BASE, 4: modules},
         {1: 5, 2: "XLA Ops", 3: BASE, 4: ops},
     ]
-    device = plane(
-        "/device:TPU:0", lines, names, ["bytes_accessed", "noise"], {"convolution_fusion.4": {1: 1, 3: 50_331_648}}
-    )
+    said: dict[str, Fields] = {"convolution_fusion.4": {1: 1, 3: 50_331_648}}
+    device = [plane(f"/device:TPU:{i}", lines, names, ["bytes_accessed", "noise"], said) for i in range(devices)]
     host = plane("/host:CPU", [{1: 77, 2: "python", 3: BASE, 4: [{1: 1, 2: 1_500, 3: 2_500}]}], ["wait"], [], {})
-    return b"".join(b"\x0a" + length(one) + one for one in (host, device))
+    return b"".join(b"\x0a" + length(one) + one for one in (host, *device))
 
 
 def length(data: bytes) -> bytes:
@@ -88,6 +87,15 @@ def test_a_tpu_recording_opens_with_steps_and_layers(tmp_path: Path) -> None:
     assert trace.meta.base_ns + int(trace.events.start[device].min()) == BASE + 100_000
     assert [d.name for d in trace.meta.devices] == ["TPU"]
     assert '"bytes_accessed":50331648' in "".join(trace.details)
+
+
+def test_devices_with_steps_of_their_own_are_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(space(devices=2))
+    trace = open_trace(path).trace
+    assert {(d.device, d.rank) for d in trace.meta.devices} == {(0, 0), (1, 1)}
+    assert sorted(trace.step_rank.tolist()) == [0, 0, 1, 1]
+    assert np.bincount(trace.events.step[trace.events.step >= 0]).tolist() == [3 * len(LAYER)] * 4
 
 
 def test_times_finer_than_a_nanosecond_are_rounded_and_counted(tmp_path: Path) -> None:

@@ -34,11 +34,15 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The role of a track; ``device`` is -1 where its names number none, ``name`` what the device is called."""
+    """The role of a track; ``device`` is -1 where its names number none, ``name`` what the device is called.
+
+    ``rank``: of several devices that run steps of their own each is one, else -1.
+    """
 
     role: Role = Role.UNSAID
     device: int = -1
     name: str = ""
+    rank: int = -1
 
 
 NOWHERE: Final = Place()
@@ -49,6 +53,7 @@ def places_of(labels: Sequence[tuple[str, str, str]]) -> list[Place]:
     streamed = {pid for pid, _, thread in labels if thread.startswith(XLA_STREAM)}
     rows = {pid for pid, _, thread in labels if thread in XLA_WORK}
     npus = list(dict.fromkeys(pid for pid, process, _ in labels if process.startswith(NPU)))
+    stepping = {pid for pid, process, thread in labels if thread == XLA_STEPS and XLA_DEVICE.match(process)}
     found = []
     for pid, process, thread in labels:
         xla = XLA_DEVICE.match(process)
@@ -56,7 +61,9 @@ def places_of(labels: Sequence[tuple[str, str, str]]) -> list[Place]:
             told = pid in streamed or pid in rows
             works = thread.startswith(XLA_STREAM) if pid in streamed else thread in XLA_WORK
             role = Role.WORK if works or not told else Role.STEPS if thread == XLA_STEPS else Role.SUMMARY
-            found.append(Place(role, int(xla["number"]), f"{xla['kind']} {xla['core']}".strip()))
+            number = int(xla["number"])
+            rank = number if len(stepping) > 1 else -1
+            found.append(Place(role, number, f"{xla['kind']} {xla['core']}".strip(), rank))
         elif pid in npus:
             found.append(Place(Role.WORK, npus.index(pid), "Ascend NPU"))
         elif npus and process in NPU_SUMMARIES:

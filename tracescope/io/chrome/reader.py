@@ -147,7 +147,7 @@ def _tracks(
                 thread=labels.get(("thread_name", pid, tid), "") or tid,
                 is_device=at is not None or place.device >= 0,
                 device=device if device >= 0 else place.device,
-                rank=rank,
+                rank=rank if rank >= 0 else place.rank,
                 marks_steps=place.role is Role.STEPS,
             )
         )

@@ -61,6 +61,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
             thread=thread,
             is_device=place.device >= 0,
             device=place.device,
+            rank=place.rank,
             marks_steps=place.role is Role.STEPS,
         )
         for ((name, tid), (_, _, thread), place) in zip(collector.tracks, labels, places, strict=True)

@@ -271,10 +271,14 @@ def steps_of_op_events(raw: RawTrace, launches: Launches, op_events: OpEvents, f
         eligible = np.ones(len(step), bool)
         moment = e.start[op_events.row]
     pid_of_track = [t.pid for t in raw.tracks]
-    for pid in dict.fromkeys(w.pid for w in found.spans):
+    # Ranges on the time of one device hold whatever ran then; those of several hold what ran on their own.
+    pids = list(dict.fromkeys(w.pid for w in found.spans))
+    of_any = by_device and len(pids) == 1
+    for pid in pids:
         ids = [i for i, w in enumerate(found.spans) if w.pid == pid]
-        track_here = np.array([by_device or p == pid for p in pid_of_track])
-        here = np.flatnonzero(eligible & (track_here[e.track[host]] | (op_events.on_device & (call < 0))))
+        track_here = np.array([of_any or p == pid for p in pid_of_track])
+        loose = op_events.on_device & (call < 0) & (not by_device or of_any)
+        here = np.flatnonzero(eligible & (track_here[e.track[op_events.row if by_device else host]] | loose))
         spans = np.array([(found.spans[i].start, found.spans[i].end) for i in ids], np.int64).reshape(-1, 2)
         local = _steps_in(spans, moment[here], op_events.family[here], found.opens_early)
         step[here] = np.where(local >= 0, np.array([*ids, -1])[local], step[here])
