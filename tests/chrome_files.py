@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tracescope.core.raw import RawTrace
+from tracescope.core.raw import RawCategory, RawTrace
 from tracescope.io import reader_for
 
 
@@ -15,7 +15,7 @@ def read(path: Path) -> RawTrace:
     assert (events.duration >= 0).all()
     if len(events):
         assert events.name.max() < len(raw.names)
-        assert events.category.max() < len(raw.categories)
+        assert set(events.category.tolist()) <= set(RawCategory)
         assert events.track.max() < len(raw.tracks)
         assert events.detail.max() < len(raw.details)
     assert raw.details[0] == ""
@@ -36,7 +36,7 @@ def read_events(folder: Path, *events: str) -> RawTrace:
 
 
 def slices(raw: RawTrace) -> list[dict[str, Any]]:
-    """One dict (name, start_ns, dur_ns) a row, in the order of the file."""
-    e = raw.events
-    columns = zip(e.name.tolist(), e.start.tolist(), e.duration.tolist(), strict=True)
+    """One dict (name, start_ns, dur_ns) a slice, in the order of the file."""
+    e, kept = raw.events, ~raw.of(RawCategory.INSTANT)
+    columns = zip(e.name[kept].tolist(), e.start[kept].tolist(), e.duration[kept].tolist(), strict=True)
     return [{"name": raw.names[n], "start_ns": s, "dur_ns": d} for n, s, d in columns]

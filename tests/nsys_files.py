@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tracescope.core.raw import RawTrace
+from tracescope.core.raw import RawCategory, RawTrace
 from tracescope.io import reader_for
 
 CUDA = "CUPTI_ACTIVITY_KIND_"
@@ -173,9 +173,9 @@ def read(path: Path) -> RawTrace:
     return raw
 
 
-def rows(raw: RawTrace, *categories: str) -> list[tuple[str, int, int]]:
-    """(name, start, duration) of the events of ``categories``, all where none is given."""
+def rows(raw: RawTrace, *kinds: RawCategory) -> list[tuple[str, int, int]]:
+    """(name, start, duration) of the events of ``kinds``, all where none is given."""
     e = raw.events
-    keep = raw.in_categories(*categories) if categories else [True] * len(e)
+    keep = raw.of(*kinds) if kinds else [True] * len(e)
     listed = zip(e.name.tolist(), e.start.tolist(), e.duration.tolist(), keep, strict=True)
     return [(raw.names[name], start, duration) for name, start, duration, kept in listed if kept]

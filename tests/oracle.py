@@ -67,16 +67,23 @@ def of_events(events: list[dict[str, object]]) -> OracleTrace:
             latest = max(latest, start)
     for track, list_of_marks in marks.items():
         stack: list[tuple[int, str]] = []
+        early: list[tuple[int, str]] = []
         for start, event in sorted(list_of_marks, key=lambda m: m[0]):
             name = str(event.get("name") or "")
             if event["ph"] == "B":
-                stack.append((start, name))
+                if (start, name) in early:  # its end was written first, at the same instant
+                    early.remove((start, name))
+                    trace.rows[(name, *track, start, 0)] += 1
+                else:
+                    stack.append((start, name))
                 continue
             for place in range(len(stack) - 1, -1, -1):
                 if not name or stack[place][1] == name:
                     begin, begun = stack.pop(place)
                     trace.rows[(begun or "(unnamed)", *track, begin, start - begin)] += 1
                     break
+            else:
+                early += [(start, name)] if name else []
         for begin, begun in stack:
             trace.rows[(begun or "(unnamed)", *track, begin, latest - begin)] += 1
     return trace

@@ -15,7 +15,7 @@ MODULES = sorted((ROOT / "tracescope").rglob("*.py"))
 
 ONLY_IN = {
     "h5py": ("tracescope/io/native.py", "tracescope/io/gate.py", "tracescope/io/save.py"),
-    "sqlite3": ("tracescope/io/nsys/database.py",),
+    "sqlite3": ("tracescope/io/database.py",),
     "json": ("tracescope/io/requests/json_rows.py",),  # only to accept the bare NaN that Python's own writer leaves
 }
 """Modules that may import a library; msgspec is the one JSON library of the project."""

@@ -12,10 +12,10 @@ from tracescope.core.category import BytesFrom, Op, TrackKind
 from tracescope.io import reader_for
 from tracescope.load import ImportOptions, open_trace
 from tracescope.models import load_hardware, load_model
-from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.launches import find_launches
-from tracescope.recognise.op_events import device_op_events
-from tracescope.recognise.track_plan import plan_tracks
+from tracescope.recognise.names.kernel_rules import Family
+from tracescope.recognise.ops.op_events import device_op_events
+from tracescope.recognise.tracks.launches import find_launches
+from tracescope.recognise.tracks.track_plan import plan_tracks
 
 Shared = Callable[[str], Path]
 SGLANG = "traces/kineto_inference/sglang_Qwen3-8B_decode.json.gz"

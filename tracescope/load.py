@@ -14,9 +14,10 @@ from tracescope.floor.dtypes import weight_dtype
 from tracescope.io import native, reader_for, save
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.models import contradiction, hardware_for_device, make_basis
-from tracescope.recognise.kernel_rules import Rule
+from tracescope.recognise.names.kernel_rules import Rule
 from tracescope.recognise.ranks import MAX_RANKS, merge_ranks
 from tracescope.recognise.recognise import recognise
+from tracescope.recognise.restored import restored
 from tracescope.recognise.strip import strip_names
 
 Progress = Callable[[int, int], None]
@@ -80,7 +81,10 @@ def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Prog
     raw = reader_for(path).read(path, progress=progress, allow_truncated=options.allow_truncated)
     basis = _import_basis(raw, options)
     captured = options.capture
-    trace = recognise(
+    own = None
+    if options.model is None and not options.rules and captured is None:  # nothing that would be recognised anew
+        own = restored(raw, basis)
+    trace = own or recognise(
         raw,
         model=options.model,
         hardware=basis.hardware,

@@ -12,7 +12,7 @@ WEIGHTS, KV = Category.WEIGHT_READ, Category.KV_READ
 
 KEYS = (
     "id track track_kind rank name op category roles flags layer step start_ns duration_ns exposed_ns depth "
-    "weight_read_bytes kv_read_bytes kv_append_bytes flops bytes_from floor_ns"
+    "weight_read_bytes kv_read_bytes kv_append_bytes flops recorded_bytes bytes_from floor_ns"
 )
 
 
@@ -39,7 +39,8 @@ def test_one_row_says_everything_about_an_event() -> None:
         "id": 0, "track": "stream 7", "track_kind": "device_stream", "rank": 0, "name": "gemm", "op": "qkv",
         "category": "weight_read", "roles": ["weight_read", "compute"], "flags": [], "layer": 0, "step": 0,
         "start_ns": 1010, "duration_ns": 20, "exposed_ns": 20, "depth": 0, "weight_read_bytes": 10,
-        "kv_read_bytes": 0, "kv_append_bytes": 0, "flops": 0, "bytes_from": "shape", "floor_ns": 10,
+        "kv_read_bytes": 0, "kv_append_bytes": 0, "flops": 0, "recorded_bytes": None,
+        "bytes_from": "shape", "floor_ns": 10,
     }  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def test_repricing_moves_the_floor_and_not_the_trace() -> None:
 def test_the_steps_listing_has_the_contracts_names() -> None:
     table = steps_table(made("ideal"), H100)
     assert " ".join(c.key for c in table.columns) == (
-        "step label kind start_ns duration_ns period_ns host_wait_ns batch padded_batch context_tokens "
+        "step rank label kind start_ns duration_ns period_ns host_wait_ns batch padded_batch context_tokens "
         "generated_tokens acceptance weight_read_bytes kv_read_bytes kv_append_bytes flops floor_weight_ns "
         "floor_memory_ns floor_ops_ns gap_ns unknown_ns ops_without_floor mbu idle_ns queue_depth warm_up energy_j "
         "energy_rank_j"

@@ -14,7 +14,7 @@ import pytest
 
 from tracescope.core.category import EdgeKind, EventFlag
 from tracescope.core.errors import TraceError
-from tracescope.core.raw import RawTrace
+from tracescope.core.raw import RawCategory, RawTrace
 from tracescope.io import reader_for
 from tracescope.load import open_trace
 
@@ -31,8 +31,8 @@ def read(path: Path) -> RawTrace:
     return raw
 
 
-def of(raw: RawTrace, *categories: str) -> list[int]:
-    return np.flatnonzero(raw.in_categories(*categories)).tolist()
+def of(raw: RawTrace, *kinds: RawCategory) -> list[int]:
+    return np.flatnonzero(raw.of(*kinds)).tolist()
 
 
 def names(raw: RawTrace, rows: list[int]) -> list[str]:
@@ -42,7 +42,7 @@ def names(raw: RawTrace, rows: list[int]) -> list[str]:
 def test_35_null_ends_and_missing_strings(shared: Shared) -> None:
     folder = shared("cases/35-nsys-null-ends-and-missing-strings")
     want, raw = expected_of(folder)["nvtx_nulls.sqlite"], read(folder / "nvtx_nulls.sqlite")
-    rows, flags = of(raw, "nvtx"), raw.events.flags
+    rows, flags = of(raw, RawCategory.ANNOTATION), raw.events.flags
     unfinished = [row for row in rows if flags[row] & EventFlag.UNFINISHED]
     marks = [row for row in rows if flags[row] & EventFlag.ZERO_LENGTH]
     assert names(raw, unfinished) == want["unfinished"]
@@ -57,13 +57,13 @@ def test_35_null_ends_and_missing_strings(shared: Shared) -> None:
         if row not in unfinished and row not in marks
     ]
     assert ranges == want["nvtx_ranges"]
-    assert names(raw, of(raw, "kernel")) == [want["kernel_name"]] * want["kernel_slices"]
+    assert names(raw, of(raw, RawCategory.KERNEL)) == [want["kernel_name"]] * want["kernel_slices"]
     assert raw.flagged["unfinished"] == 1
     assert raw.seen == 8  # the kernel, six ranges and marks, and the domain that was created
 
     want, raw = expected_of(folder)["no_string_table.sqlite"], read(folder / "no_string_table.sqlite")
-    assert len(of(raw, "kernel")) == want["kernel_slices"]
-    assert names(raw, of(raw, "kernel")) == want["names"]
+    assert len(of(raw, RawCategory.KERNEL)) == want["kernel_slices"]
+    assert names(raw, of(raw, RawCategory.KERNEL)) == want["names"]
     assert want["note"] in raw.notes
     assert want["note"] in open_trace(folder / "no_string_table.sqlite").trace.meta.notes
 
@@ -71,7 +71,7 @@ def test_35_null_ends_and_missing_strings(shared: Shared) -> None:
 def test_37_one_graph_launch_many_kernels(shared: Shared) -> None:
     folder = shared("cases/37-cuda-graph-one-launch-many-kernels")
     want, raw = expected_of(folder), read(folder / "graph.sqlite")
-    kernels, calls = of(raw, "kernel"), of(raw, "cuda_runtime")
+    kernels, calls = of(raw, RawCategory.KERNEL), of(raw, RawCategory.RUNTIME)
     assert (len(kernels), len(calls)) == (want["kernel_slices"], want["runtime_slices"])
     assert int(raw.events.duration[calls].sum()) == want["launch_api_time_ns"]
     assert int(raw.events.duration[kernels].sum()) == want["kernel_busy_ns"]
@@ -115,10 +115,13 @@ def test_39_a_locked_database_is_read_from_a_copy(shared: Shared, tmp_path: Path
         began = time.monotonic()
         raw = read(path)
         assert time.monotonic() - began < expected_of(folder)["locked.sqlite"]["within_s"]
-        assert len(of(raw, "kernel")) == 1
+        assert len(of(raw, RawCategory.KERNEL)) == 1
         assert sorted(entry.name for entry in tmp_path.iterdir()) == ["locked.sqlite"]
     finally:
         holder.kill()
         holder.wait()
         holder.stdout.close()
-    assert len(of(read(path), "kernel")) == expected_of(folder)["locked.sqlite"]["after_release"]["kernel_slices"]
+    assert (
+        len(of(read(path), RawCategory.KERNEL))
+        == expected_of(folder)["locked.sqlite"]["after_release"]["kernel_slices"]
+    )

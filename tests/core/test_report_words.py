@@ -11,9 +11,10 @@ from tracescope.cli.app import run
 from tracescope.core.report_words import REASONS, in_words
 from tracescope.io.chrome.collector import DROPPED_PHASES
 from tracescope.io.nsys.reader import LEFT_OUT
+from tracescope.io.rocpd.reader import LEFT_OUT as LEFT_OUT_OF_ROCPD
 
 PACKAGE = Path(__file__).parents[2] / "tracescope"
-CALLS = {"drop", "_drop", "flag", "BadCellError"}
+CALLS = {"drop", "_leave", "flag", "BadCellError"}
 COUNTERS = {"dropped", "flagged", "_flagged"}
 
 
@@ -46,7 +47,7 @@ def used() -> set[str]:
     modules = [path for part in ("io", "recognise") for path in (PACKAGE / part).rglob("*.py")]
     found = {reason for path in modules for reason in reasons_in(ast.parse(path.read_text()))}
     direct = {"sub_nanosecond", "missing_duration"}  # counted under in a loop over pairs
-    return found | direct | set(DROPPED_PHASES.values()) | set(LEFT_OUT.values())
+    return found | direct | set(DROPPED_PHASES.values()) | set(LEFT_OUT.values()) | set(LEFT_OUT_OF_ROCPD.values())
 
 
 def test_every_reason_has_a_sentence_and_every_sentence_a_reason() -> None:

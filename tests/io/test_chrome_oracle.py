@@ -7,16 +7,16 @@ import pytest
 
 import oracle
 from conftest import SHARED
-from tracescope.core.raw import RawTrace
+from tracescope.core.raw import RawCategory, RawTrace
 from tracescope.io import reader_for
 
 FILES = sorted(p.relative_to(SHARED).as_posix() for p in (SHARED / "traces").rglob("*.json*") if p.name != "INDEX.json")
 
 
 def rows_of(raw: RawTrace) -> Counter[tuple[str, str, str, int, int]]:
-    e = raw.events
+    e, slices = raw.events, ~raw.of(RawCategory.INSTANT)
     keys = [(track.pid, track.tid) for track in raw.tracks]
-    columns = zip(e.name.tolist(), e.track.tolist(), e.start.tolist(), e.duration.tolist(), strict=True)
+    columns = zip(*(column[slices].tolist() for column in (e.name, e.track, e.start, e.duration)), strict=True)
     return Counter((raw.names[n], *keys[t], s, d) for n, t, s, d in columns)
 
 
@@ -30,8 +30,11 @@ def test_reader_and_oracle_agree_to_the_nanosecond(name: str) -> None:
     assert raw.seen == expected.elements
     assert raw.seen == raw.imported + sum(raw.dropped.values())
     asynchronous = sum(expected.phases[phase] for phase in "bS")
-    assert len(raw.events) == expected.events + asynchronous
+    slices = ~raw.of(RawCategory.INSTANT)
+    assert int(slices.sum()) == expected.events + asynchronous
+    assert len(raw.events) - int(slices.sum()) == sum(expected.phases[phase] for phase in "iIRnTp")
+    assert sum(len(c.time) for c in raw.counters) >= expected.phases["C"]
     if not asynchronous:
         assert rows_of(raw) == expected.rows
         assert int(raw.events.duration.sum()) == expected.total_duration
-        assert int(raw.events.start.min()) == expected.first_start
+        assert int(raw.events.start[slices].min()) == expected.first_start

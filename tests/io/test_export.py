@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import numpy as np
 import pytest
 
 from tracescope.cli.app import run
+from tracescope.core.category import EventFlag, TrackKind
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
 from tracescope.core.trace import Trace
+from tracescope.core.work_table import WorkTable
 from tracescope.io.chrome_export import bandwidth_reached, write_chrome
 from tracescope.load import ImportOptions, open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis
@@ -149,3 +152,61 @@ def test_the_command_writes_each_format_and_refuses_others(tmp_path: Path, capsy
     assert run(["export", str(source), "-o", str(tmp_path / "none" / "a.trace.json")]) == 2
     assert len(capsys.readouterr().err.splitlines()) <= 6
     assert not [p for p in tmp_path.iterdir() if p.name.endswith(".part")]
+
+
+@pytest.mark.parametrize("file", [file for file, _ in RECORDED])
+def test_an_export_comes_back_with_layers_bytes_and_arguments(
+    shared: Callable[[str], Path], tmp_path: Path, file: str
+) -> None:
+    opened = open_trace(shared(file), ImportOptions(bandwidth="5.3TB/s"))
+    out = tmp_path / "out.trace.json"
+    write_chrome(out, opened.trace, opened.basis)
+    assert content(open_trace(out).trace) == content(opened.trace)
+
+
+def test_a_synthesised_run_comes_back_as_what_it_was(tmp_path: Path) -> None:
+    trace, basis = made()
+    out = tmp_path / "out.trace.json"
+    write_chrome(out, trace, basis)
+    again = open_trace(out).trace
+    assert content(again) == content(trace)
+    assert [t for t in again.tracks if t.kind is not TrackKind.COUNTER] == [
+        t for t in trace.tracks if t.kind is not TrackKind.COUNTER
+    ]
+    assert again.steps.kind.tolist() == trace.steps.kind.tolist()
+
+
+def content(trace: Trace) -> Counter[tuple[Any, ...]]:
+    """Everything that is said of each event, in no order."""
+    e, work = trace.events, trace.work
+    amounts = np.stack([getattr(work, f.name) for f in fields(WorkTable)], axis=1)[e.work].tolist()
+    kept = EventFlag.WARM_UP | EventFlag.UNFINISHED | EventFlag.ALLOCATED_KV | EventFlag.ZERO_LENGTH
+    return Counter(
+        (trace.names[n], start, took, category, op, layer, step, flags, tuple(amount))
+        for n, start, took, category, op, layer, step, flags, amount in zip(
+            e.name.tolist(), (e.start + trace.meta.base_ns).tolist(), e.duration.tolist(), e.category.tolist(),
+            e.op.tolist(), e.layer.tolist(), e.step.tolist(), (e.flags & kept).tolist(), amounts, strict=True,
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"export": 99},
+        {"tracks": "none"},
+        {"steps": {}},
+        {"steps": {"kind": [77]}},
+        {"labels": ["one", "too many"]},
+    ],
+)
+def test_a_header_that_cannot_be_is_not_believed(tmp_path: Path, damage: dict[str, Any]) -> None:
+    trace, basis = made("ideal")
+    out = tmp_path / "out.trace.json"
+    write_chrome(out, trace, basis)
+    document = json.loads(out.read_text())
+    document["tracescope"] |= damage
+    out.write_text(json.dumps(document))
+    again = open_trace(out).trace
+    assert not any(i.rule == "own export" for i in again.meta.report.inferred)
+    assert len(again.events)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,36 +15,34 @@ import pytest
 from nsys_files import CUDA, SCHEMA, build, everything, kernel, process, read, rows, thread
 from tracescope.core.category import EdgeKind, EventFlag, TrackKind
 from tracescope.core.errors import TraceError
-from tracescope.core.raw import RawTrace
+from tracescope.core.raw import RawCategory, RawTrace
 from tracescope.load import open_trace, save_trace
 
 Shared = Callable[[str], Path]
 REAL = {
-    # file: kernels, copies, fills, calls, NVTX ranges, syncs, overheads
-    "h100_2gpu_1s": (3442, 904, 22, 5796, 16782, 244, 198),
-    "healthy_1pct": (400, 0, 0, 400, 0, 0, 0),
-    "mock": (2, 1, 0, 9, 0, 1, 31),
+    # file: kernels, copies and fills, calls, NVTX ranges and syncs, overheads
+    "h100_2gpu_1s": (3442, 904 + 22, 5796, 16782 + 244, 198),
+    "healthy_1pct": (400, 0, 400, 0, 0),
+    "mock": (2, 1, 9, 1, 31),
 }
 
 
-def detail(raw: RawTrace, category: str) -> object:
-    row = int(np.flatnonzero(raw.in_categories(category))[0])
+def detail(raw: RawTrace, name: str) -> object:
+    row = raw.events.name.tolist().index(raw.names.index(name))
     return json.loads(raw.details[raw.events.detail[row]])
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_exports_open_with_what_each_has(shared: Shared, name: str) -> None:
     raw = read(shared(f"traces/nsys_sqlite/{name}.sqlite"))
-    kinds = [
-        ("kernel",),
-        ("gpu_memcpy",),
-        ("gpu_memset",),
-        ("cuda_runtime", "cuda_driver"),
-        ("nvtx",),
-        ("cuda_sync",),
-        ("overhead", "profiler_overhead"),
-    ]
-    assert tuple(int(raw.in_categories(*kind).sum()) for kind in kinds) == REAL[name]
+    kinds = (
+        RawCategory.KERNEL,
+        RawCategory.COPY,
+        RawCategory.RUNTIME,
+        RawCategory.ANNOTATION,
+        RawCategory.OTHER,
+    )
+    assert tuple(int(raw.of(kind).sum()) for kind in kinds) == REAL[name]
     assert raw.seen == raw.imported == len(raw.events) == sum(REAL[name])
     assert not raw.dropped
     assert not raw.flagged
@@ -58,7 +57,7 @@ def test_real_exports_hold_what_sqlite_itself_says(shared: Shared, name: str) ->
     wanted = connection.execute(
         f"SELECT s.value, k.start, k.end - k.start FROM {CUDA}KERNEL k JOIN StringIds s ON s.id = k.shortName"
     ).fetchall()
-    assert rows(raw, "kernel") == wanted
+    assert rows(raw, RawCategory.KERNEL) == wanted
     linked = connection.execute(
         f"SELECT count(*) FROM {CUDA}KERNEL k WHERE EXISTS "
         f"(SELECT 1 FROM {CUDA}RUNTIME r WHERE r.correlationId = k.correlationId)"
@@ -86,24 +85,26 @@ def test_the_file_gives_the_machine_its_bandwidth(shared: Shared) -> None:
 
 def test_every_table_becomes_events(tmp_path: Path) -> None:
     raw = read(build(tmp_path / "all.sqlite", everything()))
-    assert rows(raw, "kernel") == [("gemm", 200, 60)]
-    assert rows(raw, "gpu_memcpy") == [("Memcpy HtoD (Pinned -> Device)", 300, 10)]
-    assert rows(raw, "gpu_memset") == [("Memset (Device)", 320, 5)]
-    assert rows(raw, "cuda_graph") == [("CUDA graph 12", 400, 400)]
-    assert rows(raw, "cuda_sync") == [("Stream Sync", 410, 395)]
-    assert rows(raw, "cuda_driver") == [("cudaLaunchKernel_v7000", 130, 10)]
-    assert rows(raw, "osrt_api") == [("read", 500, 100)]
-    assert rows(raw, "nvtx") == [("decode", 0, 900), ("decode_step", 100, 200), ("mark", 350, 0)]
-    assert detail(raw, "kernel") == {
+    assert rows(raw, RawCategory.KERNEL) == [("gemm", 200, 60), ("CUDA graph 12", 400, 400)]
+    assert rows(raw, RawCategory.COPY) == [("Memcpy HtoD (Pinned -> Device)", 300, 10), ("Memset (Device)", 320, 5)]
+    assert ("cudaLaunchKernel_v7000", 130, 10) in rows(raw, RawCategory.RUNTIME)
+    assert rows(raw, RawCategory.OTHER) == [("read", 500, 100)]
+    assert rows(raw, RawCategory.ANNOTATION) == [
+        ("Stream Sync", 410, 395),
+        ("decode", 0, 900),
+        ("decode_step", 100, 200),
+        ("mark", 350, 0),
+    ]
+    assert detail(raw, "gemm") == {
         "grid": [8, 2, 1],
         "block": [128, 1, 1],
         "registers per thread": 32,
         "shared memory": 128,
     }
-    assert detail(raw, "gpu_memcpy") == {"bytes": 4096}
-    assert detail(raw, "gpu_memset") == {"bytes": 64, "value": 0}
-    assert detail(raw, "cuda_graph") == {"graph id": 12}
-    assert detail(raw, "cuda_driver") == {"return value": 700}
+    assert detail(raw, "Memcpy HtoD (Pinned -> Device)") == {"bytes": 4096}
+    assert detail(raw, "Memset (Device)") == {"bytes": 64, "value": 0}
+    assert detail(raw, "CUDA graph 12") == {"graph id": 12}
+    assert '{"return value":700}' in raw.details
     assert [json.loads(t) for t in raw.details[1:] if "domain" in t] == [{"domain": "NCCL", "payload": 12}]
     assert raw.base_time_ns == 1_700_000_000_000_000_000
     assert raw.has_absolute_clock
@@ -120,7 +121,7 @@ def test_every_table_becomes_events(tmp_path: Path) -> None:
 
 def test_calls_of_other_libraries_launch_nothing(tmp_path: Path) -> None:
     raw = read(build(tmp_path / "all.sqlite", everything()))
-    assert set(raw.events.correlation[raw.in_categories("osrt_api", "nvtx", "cuda_sync")].tolist()) == {-1}
+    assert set(raw.events.correlation[raw.of(RawCategory.OTHER, RawCategory.ANNOTATION)].tolist()) == {-1}
 
 
 def test_kernels_are_classified_by_their_full_name(tmp_path: Path) -> None:
@@ -148,8 +149,8 @@ def test_a_graph_whose_kernels_are_recorded_is_not_counted_twice(tmp_path: Path)
     parts = [kernel(400 + 200 * i, 600 + 200 * i, correlationId=3, graphNodeId=i) for i in range(2)]
     path = build(tmp_path / "both.sqlite", {f"{CUDA}KERNEL": parts, f"{CUDA}GRAPH_TRACE": [whole]})
     raw = read(path)
-    assert rows(raw, "gpu_user_annotation") == [("CUDA graph 1", 400, 400)]
-    assert rows(raw, "cuda_graph") == []
+    assert ("CUDA graph 1", 400, 400) in rows(raw, RawCategory.ANNOTATION)
+    assert "CUDA graph 1" not in [name for name, _, _ in rows(raw, RawCategory.KERNEL)]
     assert raw.notes == ()
 
 
@@ -239,10 +240,10 @@ def test_a_schema_without_a_column_is_read_without_it(tmp_path: Path, gone: str)
     connection.commit()
     connection.close()
     raw = read(path)
-    [(name, start, duration)] = rows(raw, "kernel")
+    (name, start, duration), _ = rows(raw, RawCategory.KERNEL)
     assert (start, duration) == (200, 60)
     assert name == ("void gemm<float>(float*)" if gone == "shortName" else "gemm")
-    assert ("grid" in detail(raw, "kernel")) == (gone != "gridX")  # type: ignore[operator]
+    assert ("grid" in detail(raw, name)) == (gone != "gridX")  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("gone", ["start", "deviceId"])
@@ -361,3 +362,46 @@ def test_the_same_file_gives_the_same_bytes_in_another_process(tmp_path: Path) -
             capture_output=True,
         )
     assert (tmp_path / "a.tscope.h5").read_bytes() == (tmp_path / "b.tscope.h5").read_bytes()
+
+
+def test_processes_with_gpus_of_their_own_are_ranks(tmp_path: Path) -> None:
+    """Both number their one GPU 0, and their correlations alike; the file says which GPUs they mean."""
+    tables: dict[str, list[dict[str, Any]]] = {f"{CUDA}KERNEL": [], f"{CUDA}RUNTIME": [], "TARGET_INFO_CUDA_DEVICE": []}
+    for pid, gpu in ((52, 0), (42, 1)):
+        tables["TARGET_INFO_CUDA_DEVICE"].append({"gpuId": gpu, "cudaId": 0, "pid": pid})
+        tables[f"{CUDA}KERNEL"].append(kernel(200, 260, correlationId=5, globalPid=process(pid)))
+        tables[f"{CUDA}RUNTIME"].append(
+            {"start": 100, "end": 110, "globalTid": thread(pid, pid), "correlationId": 5, "nameId": 4}
+        )
+    path = build(tmp_path / "two.sqlite", tables)
+    raw = read(path)
+    assert {(t.pid, t.rank) for t in raw.tracks} == {("0", 0), ("52", 0), ("1", 1), ("42", 1)}
+    trace = open_trace(path).trace
+    assert {(d.device, d.rank) for d in trace.meta.devices} == {(0, 0), (1, 1)}
+    d = trace.dependencies
+    rank_of = np.array([t.rank for t in trace.tracks])[trace.lanes.track[trace.event_lane]]
+    assert len(d) == 2
+    assert (rank_of[d.source] == rank_of[d.target]).all()
+
+
+def test_processes_on_one_gpu_are_no_ranks(tmp_path: Path) -> None:
+    kernels = [kernel(200, 260, globalPid=process(pid)) for pid in (42, 52)]
+    assert {t.rank for t in read(build(tmp_path / "one.sqlite", {f"{CUDA}KERNEL": kernels})).tracks} == {-1}
+
+
+def test_a_table_that_is_a_view_is_said_not_to_be_read(tmp_path: Path) -> None:
+    path = build(tmp_path / "view.sqlite", everything())
+    connection = sqlite3.connect(path)
+    connection.execute(f"ALTER TABLE {CUDA}MEMCPY RENAME TO kept")
+    connection.execute(f"CREATE VIEW {CUDA}MEMCPY AS SELECT * FROM kept")
+    connection.commit()
+    raw = read(path)
+    assert raw.flagged["view_not_read"] == 1
+    assert f"{CUDA}MEMCPY is a view, not a table: its rows are not read" in raw.notes
+    connection.execute(f"ALTER TABLE {CUDA}KERNEL RENAME TO kept_too")
+    connection.execute(f"CREATE VIEW {CUDA}KERNEL AS SELECT * FROM kept_too")
+    connection.execute(f"DROP TABLE {CUDA}RUNTIME")
+    connection.commit()
+    connection.close()
+    with pytest.raises(TraceError, match="KERNEL is a view, not a table"):
+        read(path)

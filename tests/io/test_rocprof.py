@@ -22,6 +22,7 @@ from rocprof_files import (
     read_json,
 )
 from tracescope.core.errors import TraceError
+from tracescope.core.raw import RawCategory
 from tracescope.io import reader_for
 from tracescope.load import import_file
 
@@ -40,7 +41,8 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
         ("Cijk_Ailk", 160, 40),
     ]
     assert (raw.seen, raw.imported, raw.dropped) == (10, 9, {"pc_sample": 1})
-    assert raw.categories == ("kernel", "gpu_memcpy", "hip_api", "hsa_api", "nvtx", "memory_allocation")
+    kinds = [RawCategory.KERNEL, RawCategory.COPY, RawCategory.RUNTIME, RawCategory.ANNOTATION, RawCategory.OTHER]
+    assert [int(raw.of(kind).sum()) for kind in kinds] == [2, 2, 3, 1, 1]
     assert raw.full_names[raw.names.index("gemm")] == "void gemm<float>(float*)"
     assert not raw.has_absolute_clock
 
@@ -92,7 +94,7 @@ def test_names_that_are_renamed_or_unknown(tmp_path: Path) -> None:
 def test_processes_of_one_file_keep_their_correlations_apart(tmp_path: Path) -> None:
     one = process(kernel_dispatch=[kernel(1, 2, internal=4)], hip_api=[call(0, 1, HIP, 1, 4)])
     raw = read_json(tmp_path, document(one, {**one, "metadata": {"pid": 5000}}))
-    assert len(set(raw.events.correlation[raw.in_categories("kernel")].tolist())) == 2
+    assert len(set(raw.events.correlation[raw.of(RawCategory.KERNEL)].tolist())) == 2
     assert {t.tid for t in raw.tracks if t.is_device} == {"queue 3", "queue 3 (process 5000)"}
     assert raw.dropped == {"invalid_timestamp": 2}  # the profiler writes 0 where it has no time
 

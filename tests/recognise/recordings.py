@@ -8,6 +8,7 @@ import numpy as np
 
 from tracescope.core.raw import RawDevice, RawEvents, RawTrace, RawTrack
 from tracescope.core.report import Source
+from tracescope.io.words import category_of
 
 HOST, STREAM, OTHER_STREAM = 0, 1, 2
 TRACKS = (
@@ -50,7 +51,6 @@ class Recording:
     def raw(self, device: str = "") -> RawTrace:
         """The recording as a RawTrace."""
         names = list(dict.fromkeys(r[2] for r in self.rows))
-        categories = list(dict.fromkeys(r[3] for r in self.rows))
         details = ["", *dict.fromkeys(r[6] for r in self.rows if r[6])]
         n = len(self.rows)
         return RawTrace(
@@ -59,14 +59,13 @@ class Recording:
                 start=np.array([r[0] for r in self.rows], np.int64),
                 duration=np.array([r[1] for r in self.rows], np.int64),
                 name=np.array([names.index(r[2]) for r in self.rows], np.uint32),
-                category=np.array([categories.index(r[3]) for r in self.rows], np.uint8),
+                category=np.array([category_of(r[3]) for r in self.rows], np.uint8),
                 track=np.array([r[4] for r in self.rows], np.uint32),
                 correlation=np.array([r[5] for r in self.rows], np.int64),
                 detail=np.array([details.index(r[6]) for r in self.rows], np.uint32),
                 flags=np.zeros(n, np.uint8),
             ),
             names=tuple(names),
-            categories=tuple(categories),
             tracks=TRACKS,
             details=tuple(details),
             devices=(RawDevice(0, device),) if device else (),

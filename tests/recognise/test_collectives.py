@@ -11,7 +11,7 @@ from recordings import Recording
 from tracescope.core.category import BytesFrom, Category
 from tracescope.core.hardware import Basis
 from tracescope.load import open_trace
-from tracescope.recognise.collective_bytes import read_collective
+from tracescope.recognise.names.collective_bytes import read_collective
 from tracescope.recognise.recognise import recognise
 
 

@@ -8,8 +8,8 @@ from tracescope.core.category import Category, Op
 from tracescope.core.hardware import Basis
 from tracescope.core.work_table import WorkTable
 from tracescope.models import load_model
-from tracescope.recognise.fused import dominant_categories
 from tracescope.recognise.recognise import recognise
+from tracescope.recognise.work.fused import dominant_categories
 
 W, K, A, C, X = (
     Category.WEIGHT_READ,

@@ -3,7 +3,7 @@
 import pytest
 
 from tracescope.core.category import Category
-from tracescope.recognise.kernel_rules import (
+from tracescope.recognise.names.kernel_rules import (
     CATEGORY_OF_FAMILY,
     KERNEL_RULES,
     OP_OF_FAMILY,

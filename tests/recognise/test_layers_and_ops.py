@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tracescope.core.category import Op
-from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.layer_spans import find_layers
-from tracescope.recognise.ops import Pattern, read_pattern
+from tracescope.recognise.names.kernel_rules import Family
+from tracescope.recognise.ops.layer_spans import find_layers
+from tracescope.recognise.ops.ops import Pattern, read_pattern
 
 LETTERS = {
     "N": Family.NORM,

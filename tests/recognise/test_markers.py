@@ -3,7 +3,7 @@
 import pytest
 
 from tracescope.core.category import StepKind
-from tracescope.recognise.markers import Marker, read_marker
+from tracescope.recognise.names.markers import Marker, read_marker
 
 D, P, M = StepKind.DECODE, StepKind.PREFILL, StepKind.MIXED
 

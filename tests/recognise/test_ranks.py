@@ -16,6 +16,7 @@ from tracescope.analysis.steps import steps_table
 from tracescope.core.category import EdgeKind, TrackKind
 from tracescope.core.collectives import match_collectives
 from tracescope.core.errors import TraceError
+from tracescope.core.trace import Trace
 from tracescope.load import basis_of, import_files, open_trace, save_trace
 from tracescope.recognise.ranks import MAX_RANKS, merge_ranks
 from tracescope.recognise.recognise import recognise
@@ -24,7 +25,7 @@ ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
 
 
 def rank_file(
-    folder: Path, rank: int, *, late: int = 0, base: int = 10**18, name: str = "", header: bool = True
+    folder: Path, rank: int, *, late: int = 0, base: int = 10**18, name: str = "", header: bool = True, layers: int = 2
 ) -> Path:
     """Two steps of an engine with an all-reduce in each, as a profiler writes it; times in µs."""
     events: list[dict[str, Any]] = []
@@ -32,7 +33,7 @@ def rank_file(
         at = 100 + step * 100
         marker = {"cat": "user_annotation", "name": f"execute_context_0(0)_generation_4(4) {step}"}
         events.append({"ph": "X", "pid": 1, "tid": 1, "ts": at, "dur": 20, **marker})
-        kernels = [*decode_kernels(2), ALL_REDUCE]
+        kernels = [*decode_kernels(layers), ALL_REDUCE]
         for k, kernel in enumerate(kernels):
             own = 1000 * step + k
             launch = {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": at + k * 0.1, "dur": 0.05}
@@ -144,12 +145,44 @@ def test_clocks_that_are_apart_are_shown_apart_and_said(tmp_path: Path) -> None:
     assert said[0].startswith("rank 1: its collectives end +7.0 µs against rank 0")
 
 
-def test_recordings_without_a_common_clock_begin_together(tmp_path: Path) -> None:
-    trace = import_files([rank_file(tmp_path, 0), rank_file(tmp_path, 1, base=10**17)])
+def starts_of(trace: Trace) -> list[int]:
     rank_of = np.array([t.rank for t in trace.tracks])[trace.lanes.track[trace.event_lane]]
-    starts = [int(trace.events.start[rank_of == rank].min()) for rank in (0, 1)]
-    assert starts == [0, 0]
-    assert any("do not overlap" in i.what for i in trace.meta.report.inferred)
+    return [int(trace.events.start[rank_of == rank].min()) for rank in (0, 1)]
+
+
+def test_recordings_on_no_wall_clock_that_do_not_overlap_begin_together(tmp_path: Path) -> None:
+    trace = import_files([rank_file(tmp_path, 0, base=0), rank_file(tmp_path, 1, base=10**17)])
+    assert starts_of(trace) == [0, 0]
+    assert any("no rank has a wall clock" in i.what for i in trace.meta.report.inferred)
+
+
+def test_recordings_on_the_wall_clock_stay_on_it_where_they_do_not_overlap(tmp_path: Path) -> None:
+    base = 1_767_225_600 * 10**9
+    trace = import_files([rank_file(tmp_path, 0, base=base), rank_file(tmp_path, 1, base=base + 10**9)])
+    first, second = starts_of(trace)
+    assert second - first == 10**9
+    assert trace.meta.base_ns + first >= base
+    assert any("do not overlap on it" in i.what for i in trace.meta.report.inferred)
+
+
+def test_a_rank_without_a_clock_is_drawn_behind_the_others(tmp_path: Path) -> None:
+    trace = import_files([rank_file(tmp_path, 0, base=1_767_225_600 * 10**9), rank_file(tmp_path, 1, base=0)])
+    rank_of = np.array([t.rank for t in trace.tracks])[trace.lanes.track[trace.event_lane]]
+    assert starts_of(trace)[1] == int(trace.events.end[rank_of == 0].max())
+    assert any(i.what.startswith("no clock in rank 1") for i in trace.meta.report.inferred)
+
+
+def test_recordings_years_apart_are_of_several_runs(tmp_path: Path) -> None:
+    base = 1_767_225_600 * 10**9
+    files = [rank_file(tmp_path, 0, base=base), rank_file(tmp_path, 1, base=base + 400 * 86_400 * 10**9)]
+    with pytest.raises(TraceError, match=r"not ranks of one run: .* was recorded 399 days after"):
+        import_files(files)
+
+
+def test_files_of_different_depth_are_doubted_before_anything_else_is_said(tmp_path: Path) -> None:
+    trace = import_files([rank_file(tmp_path, 0, layers=2), rank_file(tmp_path, 1, layers=6)])
+    first = trace.meta.report.inferred[0]
+    assert first.what.startswith("these may be no ranks of one run: they have other numbers of layers")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import pytest
 from recordings import ACT, APPEND, ATTENTION, COMBINE, EMBED, GEMM, NORM, Recording, decode_kernels
 
 from tracescope.core.trace import Trace
-from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.layer_spans import module_layer, module_of
+from tracescope.recognise.names.kernel_rules import Family
+from tracescope.recognise.ops.layer_spans import module_layer, module_of
+from tracescope.recognise.ops.repeats import find_period, period_layers
 from tracescope.recognise.recognise import recognise
-from tracescope.recognise.repeats import find_period, period_layers
 
 ODD = "kernel_cake_a1"
 MARKER = "execute_context_0(0)_generation_4(4)"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tracescope.recognise.shapes import ShapeKind, read_shape
+from tracescope.recognise.names.shapes import ShapeKind, read_shape
 
 BF16, F32 = "c10::BFloat16", "float"
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tracescope.core.category import StepKind
-from tracescope.recognise.step_extents import find_warm_up, step_extents
+from tracescope.recognise.steps.step_extents import find_warm_up, step_extents
 
 
 def extents(rows: list[tuple[int, int, int]], steps: int = 1, works: list[bool] | None = None) -> list[tuple[int, ...]]:

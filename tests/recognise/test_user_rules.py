@@ -7,9 +7,9 @@ from recordings import GEMM, Recording, decode_kernels
 
 from tracescope.core.category import Category, Op
 from tracescope.core.errors import TraceError
-from tracescope.recognise.kernel_rules import Family, Rule, family_of
+from tracescope.recognise.names.kernel_rules import Family, Rule, family_of
+from tracescope.recognise.names.user_rules import FAMILIES, append_rule, load_rules, pattern_for
 from tracescope.recognise.recognise import recognise
-from tracescope.recognise.user_rules import FAMILIES, append_rule, load_rules, pattern_for
 
 
 def written(tmp_path: Path, text: str) -> Path:

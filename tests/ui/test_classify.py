@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
 from tracescope.core.category import Op
-from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.user_rules import load_rules, user_rules_path
+from tracescope.recognise.names.kernel_rules import Family
+from tracescope.recognise.names.user_rules import load_rules, user_rules_path
 from tracescope.ui.import_cache import cached_path
 from tracescope.ui.main_window import MainWindow
 

@@ -18,12 +18,15 @@ from tracescope.floor.pricing import work_floor_ns
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events to list; None does not restrict. ``category`` is a JSON name such as ``kv_read``."""
+    """Which events to list; None does not restrict. ``category`` is a JSON name such as ``kv_read``; ``instants``:
+    moments instead of slices.
+    """
 
     step: int | None = None
     layer: int | None = None
     category: str | None = None
     limit: int | None = None
+    instants: bool = False
 
 
 EVERY_EVENT = EventFilter()
@@ -59,6 +62,7 @@ def events_table(trace: Trace, basis: Basis, wanted: EventFilter = EVERY_EVENT) 
         known_column("kv_read_bytes", work.kv_read[row], "KV read", "B"),
         known_column("kv_append_bytes", work.kv_append[row], "KV append", "B"),
         known_column("flops", work.flops[row], "FLOPs", "FLOP"),
+        known_column("recorded_bytes", work.recorded[row], "recorded", "B"),
         Column("bytes_from", [BytesFrom(b).label for b in work.bytes_from[row].tolist()]),
         known_column("floor_ns", floor, "floor", "ns"),
     ))  # fmt: skip
@@ -67,7 +71,7 @@ def events_table(trace: Trace, basis: Basis, wanted: EventFilter = EVERY_EVENT) 
 def select(trace: Trace, wanted: EventFilter) -> I64:
     """Ids of the events that pass, int64, in order of start, then id."""
     events = trace.events
-    keep = np.ones(len(events), bool)
+    keep = ((events.flags & EventFlag.INSTANT) != 0) == wanted.instants
     if wanted.step is not None:
         require_step(trace, wanted.step)
         keep &= events.step == wanted.step

@@ -8,7 +8,7 @@ from tracescope.analysis.collective_waits import collectives_table
 from tracescope.analysis.exposed_time import union_of
 from tracescope.analysis.step_workload import machine_of, ranks_of
 from tracescope.analysis.work_sums import grouped, work_sums
-from tracescope.core.category import Category, TrackKind
+from tracescope.core.category import Category, EventFlag, TrackKind
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
 from tracescope.core.report import ImportReport
@@ -34,6 +34,7 @@ def info_document(trace: Trace, basis: Basis, format_version: int | None = None)
     layers = trace.events.layer[ids]
     machine = machine_of(trace, basis)
     start, end = trace.span
+    instants = trace.events.flagged(EventFlag.INSTANT)
     return {
         "format_version": format_version,
         "created_by": meta.created_by or None,
@@ -50,7 +51,10 @@ def info_document(trace: Trace, basis: Basis, format_version: int | None = None)
         "ranks": ranks_of(trace),
         "bandwidth_bytes_per_s": basis.bandwidth_bytes_per_s,
         "bandwidth_source": basis.bandwidth_source,
-        "events": len(trace.events),
+        "events": len(trace.events) - instants,
+        "instants": instants,
+        "counters": sum(track.kind is TrackKind.COUNTER for track in trace.tracks),
+        "counter_samples": len(trace.samples),
         "events_by_track_kind": _events_by_track_kind(trace),
         "tracks": len(trace.tracks),
         "steps": len(trace.steps),
@@ -83,9 +87,10 @@ def report_document(report: ImportReport) -> dict[str, Any]:
 
 
 def _events_by_track_kind(trace: Trace) -> dict[str, int]:
-    """How many events lie on tracks of each kind, host threads and annotations too."""
+    """How many events, instants aside, lie on tracks of each kind, host threads and annotations too."""
     kind = np.array([track.kind for track in trace.tracks], np.int64)[trace.lanes.track]
-    count = np.bincount(kind, weights=np.diff(trace.lanes.offset), minlength=len(TrackKind))
+    slices = (trace.events.flags & EventFlag.INSTANT) == 0
+    count = np.bincount(kind[trace.event_lane[slices]], minlength=len(TrackKind)) if len(kind) else [0] * len(TrackKind)
     return {k.label: int(count[k]) for k in TrackKind if count[k]}
 
 

@@ -105,6 +105,7 @@ def steps_table(trace: Trace, basis: Basis, deadline_ns: int | None = None) -> T
     gap, gap_known, unknown = step_gaps(trace, basis, series.floor_ops_ns, series.ops_without_floor)
     columns = [
         Column("step", np.arange(len(steps)), "step"),
+        known_column("rank", trace.step_rank, "rank" if len(np.unique(trace.step_rank)) > 1 else ""),
         Column("label", [trace.names[n] for n in steps.label.tolist()]),
         Column("kind", [StepKind(k).label for k in steps.kind.tolist()], "kind"),
         Column("start_ns", steps.start + trace.meta.base_ns),

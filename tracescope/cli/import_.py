@@ -10,12 +10,14 @@ from tracescope.cli.options import say_assumptions
 from tracescope.cli.own_input import refuse_to_overwrite
 from tracescope.cli.progress import ProgressMeter
 from tracescope.core import units
+from tracescope.core.category import EventFlag
 from tracescope.core.errors import TraceError, printable
 from tracescope.core.trace import Trace
 from tracescope.io import native
+from tracescope.io.gate import inspect
 from tracescope.load import import_files, save_trace
 from tracescope.models import contradiction
-from tracescope.recognise.user_rules import load_rules
+from tracescope.recognise.names.user_rules import load_rules
 
 _LISTED = 12
 
@@ -45,6 +47,7 @@ def import_command(
     if output is None:
         raise click.UsageError("-o OUT.tscope.h5 is needed: the file to write")
     if len(sources) == 1 and not source.is_dir() and native.is_native(source):
+        inspect(source)  # what is no tracescope file, or a damaged one, is named as what it is
         raise TraceError(f"{source.name}: already a tracescope file", action="Open it as it is.")
     read = [*sources, *(path for path in (capture, rules) if path is not None)]
     refuse_to_overwrite(output, read, model=common["model"], hardware=common["hardware"])
@@ -69,9 +72,9 @@ def import_command(
 def report_lines(output: Path, trace: Trace) -> list[str]:
     """The import report as text: counts, what was inferred by which rule, what is not known."""
     report = trace.meta.report
-    decode = int(trace.steps.decode.sum())
+    decode, slices = int(trace.steps.decode.sum()), len(trace.events) - trace.events.flagged(EventFlag.INSTANT)
     lines = [
-        f"{output}: {units.plural(len(trace.events), 'event')} on {units.plural(len(trace.tracks), 'track')}, "
+        f"{output}: {units.plural(slices, 'event')} on {units.plural(len(trace.tracks), 'track')}, "
         f"{units.plural(len(trace.steps), 'step')} ({decode:,} decode)",
         f"seen {report.seen:,} = imported {report.imported:,} + dropped {sum(report.dropped.values()):,}"
         + "".join(f" ({count:,} {reason})" for reason, count in report.dropped.items()),

@@ -27,6 +27,7 @@ COMMON: Final = ("model", "weights", "lm_head", "kv", "hardware", "bandwidth", "
 
 _UNREAD: Final = {
     "damaged_gzip": "the gzip data is damaged or cut short at its end: what it holds may be wrong",
+    "view_not_read": "a table that is a view was not read: its rows are missing",
     "trailing_text": "more text follows the end of the trace and was not read",
 }
 

@@ -53,6 +53,9 @@ def info_lines(info: dict[str, Any]) -> Iterator[str]:
         f"{units.plural(info['steps'], 'step')} ({info['decode_steps']:,} decode), "
         f"{units.plural(info['layers'], 'layer')}, {units.plural(info['requests'], 'request')}"
     )
+    if info["instants"] or info["counters"]:
+        samples = f"{units.plural(info['counters'], 'counter')} with {units.plural(info['counter_samples'], 'sample')}"
+        yield f"            {units.plural(info['instants'], 'instant')}, {samples}"
     for name, found in info["categories"].items():
         if found["events"]:
             moved = [

@@ -106,6 +106,10 @@ class EventFlag(IntFlag):
     """It partly overlaps an earlier event of its track and lies on a sub-lane; it is not that event's child."""
     ALLOCATED_KV = 16
     """Its shapes show the allocated cache, not the used part."""
+    INSTANT = 32
+    """A moment that the source recorded as one, not a slice: it has no length and is no work."""
+    SUSPECT_TIME = 64
+    """Its recorder wrote 0 where it had no time: it counts for no range and is no work."""
 
     def labels(self) -> list[str]:
         """Names of the flags that are set, in the order of their bits."""

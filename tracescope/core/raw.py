@@ -1,19 +1,41 @@
 """RawTrace: what a reader hands over. Text and numbers as the file has them, no judgement."""
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from tracescope.core.columns import F64, I64, U8, U32, freeze_columns
+from tracescope.core.category import EventFlag
+from tracescope.core.columns import F64, I64, U8, U32, Bool, freeze_columns
 from tracescope.core.report import Source
+
+
+class RawCategory(IntEnum):
+    """What kind of thing an event of a source is, whatever the source calls it: its reader says so."""
+
+    KERNEL = 0
+    """Work of an accelerator."""
+    COPY = 1
+    """A copy or a fill of an accelerator's memory."""
+    OPERATOR = 2
+    """An operator of the framework on a host thread."""
+    ANNOTATION = 3
+    """A range that someone named, on a host or on a device; it is no work itself."""
+    RUNTIME = 4
+    """A call of an accelerator's runtime or driver."""
+    PYTHON = 5
+    INSTANT = 6
+    """A moment that the source recorded as one."""
+    OTHER = 7
 
 
 @dataclass(frozen=True, slots=True)
 class RawTrack:
     """One (process, thread) of the source. ``pid`` and ``tid`` are the source's own text; ``device`` is -1 on hosts.
 
-    ``is_device``: its events ran on an accelerator (kernels, copies). ``process`` and ``thread`` are display names.
+    ``is_device``: its events ran on an accelerator (kernels, copies), or are annotations on an accelerator's time.
+    ``process`` and ``thread`` are display names. ``marks_steps``: each of its annotations is one step.
     """
 
     pid: str
@@ -23,15 +45,16 @@ class RawTrack:
     is_device: bool = False
     device: int = -1
     rank: int = -1
+    marks_steps: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class RawEvents:
     """Events in source order. ``start`` int64 ns exactly as the file counts (µs × 1000), ``duration`` int64 ns.
 
-    ``name``, ``category`` (the source's own ``cat``) and ``detail`` index the RawTrace tables; ``track`` indexes
-    ``RawTrace.tracks``; ``correlation`` ties a device event to the runtime call that launched it, -1 where none;
-    ``flags`` is an EventFlag.
+    ``name`` and ``detail`` index the RawTrace tables, ``track`` indexes ``RawTrace.tracks``; ``category`` is a
+    RawCategory; ``correlation`` ties a device event to the runtime call that launched it, -1 where none; ``flags`` is
+    an EventFlag.
     """
 
     start: I64
@@ -49,6 +72,12 @@ class RawEvents:
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def first_start(self) -> int:
+        """The earliest start, ns, of those that have a time; 0 without events."""
+        timed = self.start[(self.flags & EventFlag.SUSPECT_TIME) == 0]
+        return int(timed.min()) if len(timed) else 0
+
 
 @dataclass(frozen=True, slots=True)
 class RawDevice:
@@ -62,7 +91,8 @@ class RawDevice:
 
 @dataclass(frozen=True, eq=False)
 class RawCounter:
-    """Samples of one hardware counter of one device, as the file counts time. ``name`` says the unit.
+    """Samples of one counter, as the file counts time. ``name`` says the unit; ``device`` is -1 where it is of none,
+    and ``process`` then says what of, where the file does.
 
     ``time`` int64 ns in any order, ``value`` float64, finite.
     """
@@ -71,6 +101,7 @@ class RawCounter:
     device: int
     time: I64
     value: F64
+    process: str = ""
 
     def __post_init__(self) -> None:
         freeze_columns(self)
@@ -80,8 +111,8 @@ class RawCounter:
 class RawTrace:
     """Everything a reader found in one file.
 
-    ``categories`` are the source's own words (``kernel``, ``cpu_op`` ...), lower-cased; ``details[0]`` is ``""``, the
-    others are compact JSON objects of recorded arguments without per-event ids. ``counts`` must add up:
+    ``details[0]`` is ``""``, the others are compact JSON objects of recorded arguments without per-event ids. Counts
+    must add up:
     ``seen == imported + sum(dropped)``, where imported counts events, matched ends, instants, counters, flows and
     metadata that were used. ``metadata`` holds the file's top-level keys (plain JSON values).
     """
@@ -89,7 +120,6 @@ class RawTrace:
     source: Source
     events: RawEvents
     names: tuple[str, ...]
-    categories: tuple[str, ...]
     tracks: tuple[RawTrack, ...]
     details: tuple[str, ...] = ("",)
     devices: tuple[RawDevice, ...] = ()
@@ -115,11 +145,6 @@ class RawTrace:
         """The names that kernels are classified by: the fullest text the file has."""
         return self.full_names or self.names
 
-    def category_code(self, name: str) -> int:
-        """The code of a source category, -1 where the file does not use it."""
-        return self.categories.index(name) if name in self.categories else -1
-
-    def in_categories(self, *names: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which events carry one of the source categories ``names``; bool[events]."""
-        codes = [self.categories.index(n) for n in names if n in self.categories]
-        return np.isin(self.events.category, codes)
+    def of(self, *kinds: RawCategory) -> Bool:
+        """Which events are of one of ``kinds``; bool[events]."""
+        return np.isin(self.events.category, kinds)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-UNREAD: Final = ("damaged_gzip", "trailing_text")
-"""Flags of a file whose data is damaged (its checksum does not agree), or that goes on after its end."""
+UNREAD: Final = ("damaged_gzip", "trailing_text", "view_not_read")
+"""Flags of a file whose data is damaged (its checksum does not agree), that goes on after its end, or that shows rows
+through a view."""
 
 
 @dataclass(frozen=True, slots=True)

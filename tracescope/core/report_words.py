@@ -11,6 +11,7 @@ REASONS: Final = {
     "counter_collection": "values of hardware counters, which are not laid out in time",
     "cpu_samples": "samples of call stacks on the CPU, which no lane shows",
     "cpu_scheduling": "when the system ran which thread, which no lane shows",
+    "delay_after_turn": "a turn of a conversation that says when it follows the one before, and not when that ends",
     "failed": "a request that its source marks as failed",
     "invalid_duration": "a duration that is no number, or that ends beyond every clock",
     "invalid_sample": "a sample without a value or a time, or of more counters than are kept",
@@ -28,6 +29,7 @@ REASONS: Final = {
     "ragged_row": "a row with another number of fields than the header",
     "sample_event": "a sample of a call stack, which no lane shows",
     "unclosed_quote": "a row whose quotation mark is never closed",
+    "sample": "a sample of a program's state, which no lane shows",
     "unknown_clock": "a time on a clock that nothing relates to the others",
     "unknown_nvtx_event": "an NVTX record that is neither a range nor a mark",
     "unknown_phase": "a kind of event that the format does not define",
@@ -42,7 +44,6 @@ REASONS: Final = {
     "wrong_number_of_fields": "a row with another number of fields than the header",
     # Flagged: kept, and worth knowing
     "below_a_nanosecond": "times finer than a nanosecond, rounded half to even",
-    "category_merged": "categories beyond those that can be told apart, shown as one",
     "clock_not_converted": "times on a clock without a snapshot, taken as they are",
     "counters_of_events_not_read": "counter values inside other events; only those of counter tracks are read",
     "damaged_gzip": "the gzip data is damaged or cut short at its end, so what it holds may be wrong",
@@ -57,7 +58,9 @@ REASONS: Final = {
     "out_of_order": "requests that stand before an earlier one; they are served in order of arrival",
     "overlapping": "events that overlap others of their own track, shown in lanes below it, none shortened",
     "packets_lost_in_recording": "places where the recorder itself says that it lost packets",
+    "samples_not_read": "samples and frames of call stacks beside the events, which no lane shows",
     "sub_nanosecond": "times finer than a nanosecond, rounded half to even",
+    "suspect_zero_time": "events at time 0 far from all others, for which the recorder had no time",
     "text_repaired": "text that is not valid UTF-8; a mark stands for each wrong byte",
     "text_shortened": "names too long to keep whole",
     "too_deep": "arguments nested too deeply to keep; the event itself is there",
@@ -65,6 +68,7 @@ REASONS: Final = {
     "unfinished": "events that begin and never end, drawn to the end of the trace",
     "unknown_name": "events whose name the file does not give",
     "unreadable_metadata": "descriptions of processes, threads or kernels that cannot be read",
+    "view_not_read": "a table that is a view; reading it would run what the file says",
     "unterminated_array": "a list of events that the file does not close, as a profiler that was stopped leaves it",
 }
 """Every reason that a reader or recognition counts under, whether something was left out or only flagged."""

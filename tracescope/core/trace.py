@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from tracescope.core.category import StepKind, TrackKind
+from tracescope.core.category import EventFlag, StepKind, TrackKind
 from tracescope.core.columns import I16, I32, I64, U8, U16, U32, Bool, empty_columns, freeze_columns
 from tracescope.core.hardware import HardwareSpec
 from tracescope.core.model import ModelSpec
@@ -90,6 +90,10 @@ class EventTable:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def flagged(self, flag: EventFlag) -> int:
+        """How many events carry ``flag``."""
+        return int(np.count_nonzero(self.flags & flag))
 
     @cached_property
     def end(self) -> I64:
@@ -307,10 +311,10 @@ class Trace:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """First start and last end of all events, ns relative to the base; (0, 0) for an empty trace."""
-        if not len(self.events):
-            return (0, 0)
-        return int(self.events.start.min()), int(self.events.end.max())
+        """First start and last end of all events that have a time, ns relative to the base; (0, 0) without any."""
+        timed = (self.events.flags & EventFlag.SUSPECT_TIME) == 0
+        start = self.events.start[timed]
+        return (int(start.min()), int(self.events.end[timed].max())) if len(start) else (0, 0)
 
     @cached_property
     def on_device(self) -> Bool:
@@ -378,10 +382,7 @@ class Trace:
     def step_events(self, step: int) -> I64:
         """Ids of the device events of one step, int64, sorted by (start, end, id)."""
         low, high, offset = self.step_runs
-        rows = slice(int(offset[step]), int(offset[step + 1]))
+        rows = slice(*offset[step : step + 2])
         parts = [np.arange(a, b) for a, b in zip(low[rows], high[rows], strict=True)]
-        if not parts:
-            return np.empty(0, np.int64)
-        ids = np.concatenate(parts)
-        e = self.events
-        return ids[np.lexsort((ids, e.end[ids], e.start[ids]))]
+        ids = np.concatenate([np.empty(0, np.int64), *parts])
+        return ids[np.lexsort((ids, self.events.end[ids], self.events.start[ids]))]

@@ -1,8 +1,8 @@
 """A trace as Chrome trace JSON, for Perfetto and other viewers; our own reader gets the same integers back."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from tracescope.core.category import Category, EdgeKind, EventFlag, Op, TrackKind
 from tracescope.core.columns import F64, I64
+from tracescope.core.exported import AMOUNTS, KEY, SUB_LANE, VERSION, ExportedTrack, ExportHeader
 from tracescope.core.hardware import Basis
-from tracescope.core.trace import Trace
+from tracescope.core.trace import StepTable, Trace
 from tracescope.floor.pricing import work_floor_ns
 from tracescope.io.atomic import write_atomically
 
@@ -22,11 +23,10 @@ STEPS: Final = "steps"
 _BATCH: Final = 20_000
 _DEVICE: Final = (TrackKind.DEVICE_STREAM, TrackKind.ENGINE)
 _STREAM: Final = re.compile(r"^stream (\d{1,5})$")
+_KEPT: Final = EventFlag.UNFINISHED | EventFlag.WARM_UP | EventFlag.ALLOCATED_KV | EventFlag.SUSPECT_TIME
+"""Flags that the events themselves do not show."""
 _FIRST_THREAD: Final = 200_000
 """Threads are numbered from here on, above the numbers of streams."""
-
-_SUB_LANE: Final = 1_000_000
-"""Thread ids of sub-lanes lie above those of tracks: viewers drop slices that overlap without nesting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,10 @@ def write_chrome(path: Path, trace: Trace, basis: Basis) -> None:
     """
 
     def write(file: BinaryIO) -> None:
-        file.write(_head(trace))
+        writer = _Writer(trace, basis)
+        file.write(_head(trace, writer.rows))
         first = True
-        for batch in _batches(_Writer(trace, basis).events()):
+        for batch in _batches(writer.events()):
             file.write((b"" if first else b",\n") + b",\n".join(batch))
             first = False
         file.write(b"\n]}\n")
@@ -68,7 +69,7 @@ def _batches(events: Iterator[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _head(trace: Trace) -> bytes:
+def _head(trace: Trace, rows: Sequence["_Row"]) -> bytes:
     meta = trace.meta
     ranks = {t.rank for t in trace.tracks if t.rank >= 0}
     header: dict[str, Any] = {
@@ -82,7 +83,29 @@ def _head(trace: Trace) -> bytes:
     }
     if len(ranks) == 1:
         header["distributedInfo"] = {"rank": ranks.pop()}
+    header[KEY] = _own_header(trace, rows)
     return msgspec.json.encode(header)[:-1] + b',"traceEvents":[\n'
+
+
+def _own_header(trace: Trace, rows: Sequence["_Row"]) -> ExportHeader:
+    """What the events do not say: which track each row is, and the steps."""
+    ids = {int(track): row for track, row in reversed(list(zip(trace.lanes.track.tolist(), rows, strict=True)))}
+    steps = trace.steps
+    columns = {f.name: getattr(steps, f.name).astype(np.int64).tolist() for f in fields(StepTable) if f.name != "label"}
+    return ExportHeader(
+        export=VERSION,
+        base_ns=trace.meta.base_ns,
+        resolution_ns=trace.meta.resolution_ns,
+        tracks=[
+            ExportedTrack(
+                int(t.kind), t.name, t.process, t.device, t.rank, *((ids[i].pid, ids[i].tid) if i in ids else ())
+            )
+            for i, t in enumerate(trace.tracks)
+        ],
+        labels=[trace.names[n] for n in steps.label.tolist()],
+        steps=columns,
+        notes=list(trace.meta.notes),
+    )
 
 
 def _micros(ns: int) -> bytes:
@@ -120,7 +143,7 @@ class _Writer:
             own = t.kind in _DEVICE and depth > 0
             stream = _STREAM.match(t.name)
             number = int(stream[1]) if stream and t.kind in _DEVICE else track + _FIRST_THREAD
-            tid = number + (_SUB_LANE * depth if own else 0)
+            tid = number + (SUB_LANE * depth if own else 0)
             rows.append(_Row(pid, tid, t.name + (f" · lane {depth + 1}" if own else ""), t.kind))
         return rows
 
@@ -162,8 +185,13 @@ class _Writer:
         for event, start, duration, name, flags in columns:
             tid = row.tid
             if flags & EventFlag.OVERLAPPING and not on_device:
-                tid += _SUB_LANE
+                tid += SUB_LANE
             args = self._arguments(event)
+            if flags & EventFlag.INSTANT:
+                yield b'{"ph":"i","s":"t","name":%s,"pid":%d,"tid":%d,"ts":%s,"args":%s}' % (
+                    self.names[name], row.pid, row.tid, _micros(start), msgspec.json.encode(args),
+                )  # fmt: skip
+                continue
             if on_device:
                 args.setdefault("device", track.device)
             yield (
@@ -208,16 +236,23 @@ class _Writer:
         op = Op(int(e.op[event])).label
         if op is not None:
             args["op"] = op
-            args["category"] = Category(int(e.category[event])).label
+        category, roles, flags = Category(int(e.category[event])), int(e.roles[event]), int(e.flags[event]) & _KEPT
+        if category is not Category.HOST:
+            args["category"] = category.label
+        if roles != category.role:
+            args["roles"] = roles
+        if flags:
+            args["flags"] = flags
         for name, column in (("step", e.step), ("layer", e.layer)):
             if column[event] >= 0:
                 args[name] = int(column[event])
         row = int(e.work[event])
         if row:
-            for name in ("weight_read", "kv_read", "kv_append", "link", "flops"):
+            for name, argument in AMOUNTS.items():
                 amount = int(getattr(work, name)[row])
-                if amount > 0:
-                    args[name if name == "flops" else f"{name}_bytes"] = amount
+                if amount >= 0:
+                    args[argument] = amount
+            args["bytes_from"] = int(work.bytes_from[row])
             if np.isfinite(self.floor_ns[row]):
                 args["floor_ns"] = round(float(self.floor_ns[row]))
         return args

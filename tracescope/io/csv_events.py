@@ -5,7 +5,6 @@ import csv
 import hashlib
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from tracescope.core.category import EventFlag
-from tracescope.core.columns import I64
 from tracescope.core.errors import TraceError, printable
-from tracescope.core.raw import RawEvents, RawTrace, RawTrack
+from tracescope.core.raw import RawTrace, RawTrack
 from tracescope.core.report import Source
+from tracescope.io.collector import EPOCH_2001_NS, MAX_TRACKS, NO_PROCESS, UNNAMED, Collector, Rows, zero_flags
 from tracescope.io.csv_numbers import LIMIT_NS, Numbers, has_decimal_comma
 from tracescope.io.importer import Importer, Progress
 
@@ -36,15 +34,13 @@ WORDS: Final = {
 """What each column may be called, in lower case, without its unit."""
 HEADER_LINES: Final = 50
 """Lines among which the header must be: tools print a few of their own before it."""
-SUFFIXES: Final = frozenset({".csv", ".tsv"})
 ROWS_AT_ONCE: Final = 1 << 14
-MAX_TRACKS: Final = 100_000
-UNNAMED: Final = "(unnamed)"
 
 _UNIT: Final = re.compile(r"(?P<name>.*?)(?:\s*[(\[]\s*(?P<a>[a-zµμ]+)\s*[)\]]|_(?P<b>[a-zµμ]+))", re.DOTALL)
 _ON_DEVICE: Final = re.compile(r"\b(gpu|cuda|hip|device|stream|strm)\b|^(gpu|cuda|hip|device|stream)[ :_-]?\d", re.I)
 _STREAM: Final = re.compile(r"str(ea)?m", re.I)
 _NUMBER_AT_END: Final = re.compile(r"(\d{1,4})\)?$")
+_DEVICE_NUMBER: Final = re.compile(r"(?<![a-z])(?:gpu|cuda|hip|device|dev|npu|xpu|tpu)[ :_#-]*(\d{1,4})(?!\d)", re.I)
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _BINARY: Final = re.compile(rb"[\x01-\x08\x0e-\x1f]")
 
@@ -67,7 +63,7 @@ def sniff(head: bytes, path: Path) -> bool:
     """Whether the first lines hold a header of events, or by its name it should: then ``read`` says why it does not."""
     if _BINARY.search(head[:4096]):
         return False
-    return _find_header(_LINE_END.split(_text(head))) is not None or path.suffix.lower() in SUFFIXES
+    return _find_header(_LINE_END.split(_text(head))) is not None or CSV.named(path)
 
 
 def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool = False) -> RawTrace:
@@ -95,7 +91,14 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         raise TraceError(f"{path.name}: cannot be read: {error.strerror or error}") from error
 
 
-CSV: Final = Importer("events CSV", sniff, read)
+CSV: Final = Importer(
+    "events CSV or TSV",
+    (".csv", ".tsv"),
+    "columns `name` `start_ns` and `duration_ns` or `end_ns`; `track` `device` `category` if you have them; "
+    "units `ns us ms s`",
+    sniff,
+    read,
+)
 
 
 class _Hashed(io.RawIOBase):
@@ -216,26 +219,19 @@ def _pieces(text: io.TextIOWrapper, header: Header, table: "_Table") -> Iterator
     yield rows
 
 
-class _Table:
-    """The columns so far."""
+class _Table(Collector):
+    """The rows so far; a name in ``tracks`` is (device, track)."""
 
     def __init__(self, path: Path, header: Header) -> None:
+        super().__init__()
         self.path = path
         self.header = header
-        self.seen = 0
-        self.dropped: Counter[str] = Counter()
-        self.flagged: Counter[str] = Counter()
         self._decimal_comma: bool | None = None
-        self._names: dict[str, int] = {}
-        self._categories: dict[str, int] = {}
-        self._tracks: dict[tuple[str, str], int] = {}
-        self._parts: list[I64] = []
-        self._rows: list[tuple[int, ...]] = []
 
-    def drop(self, reason: str, rows: int) -> None:
+    def drop(self, reason: str, events: int = 1) -> None:
         """Count rows that were seen and left out."""
-        self.seen += rows
-        self.dropped[reason] += rows
+        self.seen += events
+        super().drop(reason, events)
 
     def add(self, rows: list[list[str]]) -> None:
         """Take rows as the file has them."""
@@ -248,6 +244,7 @@ class _Table:
             times = [columns[kind] for kind in ("start", "duration", "end") if columns[kind] >= 0]
             self._decimal_comma = has_decimal_comma(row[at] for row in whole for at in times)
         numbers = Numbers(decimal_comma=bool(self._decimal_comma))
+        taken = Rows("start", "duration", "name", "category", "track")
         for row in whole:
             times_of = self._times(row, numbers)
             if times_of is None:
@@ -256,21 +253,16 @@ class _Table:
                 row[columns[kind]].strip() if columns[kind] >= 0 else ""
                 for kind in ("name", "category", "track", "device")
             )
-            self._rows.append(
-                (
-                    *times_of,
-                    self._names.setdefault(name or UNNAMED, len(self._names)),
-                    self._category(category.lower()),
-                    self._tracks.setdefault((device, track), len(self._tracks)),
-                )
-            )
-        if len(self._tracks) > MAX_TRACKS:
+            where = self.tracks[device, track]
+            taken.add(*times_of, self.names[name or UNNAMED], self.words[category.lower()], where)
+        if len(self.tracks) > MAX_TRACKS:
             raise TraceError(f"{self.path.name}: has more than {MAX_TRACKS:,} tracks")
-        self.seen += len(self._rows)
-        self._parts.append(np.array(self._rows, np.int64).reshape(-1, 5))
-        self._rows = []
-        if numbers.finer:
-            self.flagged["sub_nanosecond"] += numbers.finer
+        self.seen += len(taken)
+        self.imported += len(taken)
+        found = taken.arrays()
+        none = np.zeros(len(taken), np.int64)
+        self.append(**found, correlation=none - 1, detail=none, flags=zero_flags(found["duration"]))
+        self.flag("sub_nanosecond", numbers.finer)
 
     def _times(self, row: list[str], numbers: Numbers) -> tuple[int, int] | None:
         """(start, duration) of a row in ns; None where they are none, and then it is counted."""
@@ -291,67 +283,52 @@ class _Table:
             return None
         return start, duration
 
-    def _category(self, word: str) -> int:
-        if word not in self._categories and len(self._categories) >= 255:
-            self.flagged["category_merged"] += 1
-            word = "(other)"
-        return self._categories.setdefault(word, len(self._categories))
-
     def finish(self, source: Source) -> RawTrace:
         """Everything as a RawTrace."""
-        joined = np.concatenate([np.empty((0, 5), np.int64), *self._parts])
-        start, duration, name, category, track = joined.T
-        rows = len(joined)
-        step = 10 ** self.header.digits["start"]
         tracks = self._raw_tracks()
-        names = tuple(self._names)
-        repaired = sum("\ufffd" in text for text in names)
-        if repaired:
-            self.flagged["text_repaired"] += repaired
+        events = self.events(self.taken(), tracks)
+        step = 10 ** self.header.digits["start"]
+        coarse = len(events) and not (events.start % step).any() and not (events.duration % step).any()
+        self.flag("text_repaired", sum("\ufffd" in text for text in self.names))
         unused = [printable(cell)[:40] for cell in self.header.unused if cell][:12]
-        return RawTrace(
-            source=source,
-            events=RawEvents(
-                start=start,
-                duration=duration,
-                name=name.astype(np.uint32),
-                category=category.astype(np.uint8),
-                track=track.astype(np.uint32),
-                correlation=np.full(rows, -1),
-                detail=np.zeros(rows, np.uint32),
-                flags=np.where(duration == 0, EventFlag.ZERO_LENGTH, 0).astype(np.uint8),
-            ),
-            names=names,
-            categories=tuple(self._categories),
-            tracks=tracks,
-            seen=self.seen,
-            imported=rows,
-            dropped={reason: count for reason, count in self.dropped.items() if count},
-            flagged=dict(self.flagged),
-            resolution_ns=step if rows and not (start % step).any() and not (duration % step).any() else 1,
-            has_absolute_clock=bool(rows) and int(start.min()) > 10**18,
+        return self.trace(
+            source,
+            events,
+            tracks,
+            resolution_ns=step if coarse else 1,
+            has_absolute_clock=events.first_start > EPOCH_2001_NS,
             notes=(f"columns not used: {', '.join(unused)}",) if unused else (),
         )
 
     def _raw_tracks(self) -> tuple[RawTrack, ...]:
         tracks = []
-        for device, track in self._tracks:
+        for device, track in self.tracks:
             on_device = (
                 self.header.has_streams
                 or (self.header.has_gpus and bool(device))
                 or bool(_ON_DEVICE.search(track) or _ON_DEVICE.search(device))
             )
-            # "gpu0" and "NVIDIA H100 (0)" number the device, "stream 7" and a column of streams do not.
-            text = device or ("" if self.header.has_streams or _STREAM.match(track) else track)
-            number = _NUMBER_AT_END.search(text)
             tracks.append(
                 RawTrack(
-                    pid=device or "(no process)",
+                    pid=device or NO_PROCESS,
                     tid=track or "(no track)",
                     process=device,
                     thread=track,
                     is_device=on_device,
-                    device=(int(number[1]) if number else 0) if on_device else -1,
+                    device=self._device_of(device, track) if on_device else -1,
                 )
             )
         return tuple(tracks)
+
+    def _device_of(self, device: str, track: str) -> int:
+        """The number of a track's device: that of the words that say so ("gpu0/stream7"), else the one that ends what
+        is no stream ("NVIDIA H100 (0)"); a stream alone is of the only device, and what says neither is of none.
+        """
+        named = _DEVICE_NUMBER.search(device) or _DEVICE_NUMBER.search(track)
+        if named:
+            return int(named[1])
+        at_end = _NUMBER_AT_END.search(device or ("" if self.header.has_streams or _STREAM.search(track) else track))
+        if at_end:
+            return int(at_end[1])
+        alone = not device and (self.header.has_streams or bool(_STREAM.match(track)))
+        return 0 if alone or not (device or _STREAM.search(track)) else -1

@@ -28,8 +28,9 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_FLETCHER32)
 _LAST_BUILT_IN_FILTER = 255
 """HDF5 keeps 0 to 255 for filters of its own; every other one would have to be loaded from somewhere."""
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, 77, 524)
-"""Errors of file systems without locks; 77 and 524 (ENOTSUPP) are what some network mounts answer."""
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EROFS, errno.EINVAL, 77, 524)
+"""Errors of file systems without locks, or without any where nothing can be written; 77 and 524 (ENOTSUPP) are what
+some network mounts answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,20 @@ class Read(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """One foreign format. ``sniff`` gets the first 64 KiB of the file as they lie on disk, and its path."""
+    """One foreign format.
+
+    ``suffixes``: what its files are usually called, in lower case. ``about``: where such files come from, in
+    Markdown. ``sniff`` gets the first 64 KiB of the file, gzip undone, and its path, and may go by the name where the
+    content says nothing: then ``read`` says why it cannot be read. ``unzips``: ``read`` undoes gzip by itself.
+    """
 
     name: str
+    suffixes: tuple[str, ...]
+    about: str
     sniff: Callable[[bytes, Path], bool]
     read: Read
+    unzips: bool = False
+
+    def named(self, path: Path) -> bool:
+        """Whether the file is called as files of this format are, gzip or not."""
+        return path.name.lower().removesuffix(".gz").endswith(self.suffixes)

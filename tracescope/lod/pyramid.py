@@ -292,6 +292,8 @@ def _rows(trace: Trace, basis: Basis, made: _Made) -> Iterator[_Row]:
         # Synthesised engines are shown as resource lanes only, so their own rows are never folded.
         if high - low < SMALLEST_ROW or trace.tracks[trace.lanes.track[lane]].kind is TrackKind.ENGINE:
             continue
+        if events.start[low] < trace.span[0]:  # without a time
+            continue
         rows = slice(low, high)
         floor, _ = floors.of(Plane.PATH, events.work[rows])
         kinds, inside = KIND_INDEX[events.category[rows]], np.minimum(floor, events.duration[rows])

@@ -12,12 +12,12 @@ import numpy as np
 from tracescope.core.columns import I16, I32, I64
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
-from tracescope.recognise.kernel_rules import Family
-from tracescope.recognise.launches import Launches
-from tracescope.recognise.layer_spans import module_layers
-from tracescope.recognise.op_events import LaunchedBy, OpEvents, carriers_on_device, innermost, launching_operators
-from tracescope.recognise.shapes import OpShape, ShapeKind
-from tracescope.recognise.track_plan import TrackRole, plan_tracks
+from tracescope.recognise.names.kernel_rules import Family
+from tracescope.recognise.names.shapes import OpShape, ShapeKind
+from tracescope.recognise.ops.layer_spans import module_layers
+from tracescope.recognise.ops.op_events import LaunchedBy, OpEvents, carriers_on_device, innermost, launching_operators
+from tracescope.recognise.tracks.launches import Launches
+from tracescope.recognise.tracks.track_plan import TrackRole, plan_tracks
 
 PIECE_KERNELS: Final = 8
 """A launch with at least this many kernels may be a replay, or a piece of one."""

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,11 @@ from tracescope.core.units import signed_duration
 from tracescope.core.work_table import WorkTable
 
 MAX_RANKS: Final = 1024
+EPOCH_2001_NS: Final = 10**18
+"""A time beyond it counts from 1970: nobody's uptime reaches 31 years."""
+DAY_NS: Final = 86_400 * 10**9
+MAX_APART_NS: Final = 30 * DAY_NS
+"""Recordings further apart are of several runs, whatever else they share."""
 _IN_NAME: Final = re.compile(r"(?:rank|tp|worker)[-_ ]?0*(\d{1,5})(?!\d)", re.IGNORECASE)
 _PLACES: Final = (TrackKind.DEVICE_STREAM, TrackKind.ENGINE, TrackKind.ANNOTATION, TrackKind.HOST_THREAD)
 
@@ -35,9 +41,9 @@ class _Ranks:
 def merge_ranks(traces: Sequence[Trace]) -> Trace:
     """One trace of ``traces``, which stay in their order; each keeps its steps, and its tracks carry its rank.
 
-    A rank is what the file says, else what its name says, else its place in the order: it must be unique. Times are
-    put on the files' common clock; where the recordings do not overlap on it, each is drawn from its own start.
-    Raises TraceError for no file or too many.
+    A rank is what the file says, else what its name says, else its place in the order: it must be unique. Times stay
+    on the clocks that the files carry; what carries none is said to. Raises TraceError for no file or too many, and
+    for files that are plainly of several runs.
     """
     if not 0 < len(traces) <= MAX_RANKS:
         raise TraceError(f"{len(traces):,} files cannot be merged", action=f"Give 1 to {MAX_RANKS:,} ranks.")
@@ -45,10 +51,10 @@ def merge_ranks(traces: Sequence[Trace]) -> Trace:
         return traces[0]
     ranks = _ranks(traces)
     traces = [_ranked(trace, rank) for trace, rank in zip(traces, ranks.numbers, strict=True)]
-    shift, clocks = _clocks(traces, ranks.numbers)
-    joiner = _Joiner(traces, shift)
+    clocks = _clocks(traces, ranks.numbers)
+    joiner = _Joiner(traces, clocks.shift)
     merged = Trace(
-        meta=_meta(traces, ranks, clocks, shift),
+        meta=_meta(traces, ranks, clocks, _doubts(traces, ranks.numbers)),
         tracks=joiner.tracks,
         lanes=joiner.lanes(),
         events=joiner.events(),
@@ -102,20 +108,72 @@ def _ranked(trace: Trace, rank: int) -> Trace:
     return replace(trace, names=names, tracks=tracks, steps=steps, meta=replace(trace.meta, devices=devices))
 
 
-def _clocks(traces: Sequence[Trace], ranks: Sequence[int]) -> tuple[list[int], tuple[Inference, ...]]:
-    """How far each trace is moved to the common base, ns, and what is said of their clocks."""
+@dataclass(frozen=True, slots=True)
+class _Clocks:
+    """The common base, how far each trace is moved to it (ns), and what is said of their clocks."""
+
+    base: int
+    shift: tuple[int, ...]
+    said: tuple[Inference, ...]
+
+
+def _clocks(traces: Sequence[Trace], ranks: Sequence[int]) -> _Clocks:
     spans = [(t.meta.base_ns + t.span[0], t.meta.base_ns + t.span[1]) for t in traces]
-    low, high = max(s for s, _ in spans), min(e for _, e in spans)
-    if low > high:
-        what = "the recordings do not overlap on their clocks, so each rank is drawn from its own start: " + ", ".join(
+    dated = [i for i, (start, _) in enumerate(spans) if start > EPOCH_2001_NS]
+    _refuse_strangers(traces, spans, dated)
+    if not dated and max(s for s, _ in spans) > min(e for _, e in spans):
+        what = "no rank has a wall clock, and they do not overlap on their own: each is drawn from its own start: "
+        what += ", ".join(
             f"rank {rank} starts {signed_duration(start - spans[0][0])}"
             for rank, (start, _) in zip(ranks[1:8], spans[1:8], strict=False)
         )
-        return [-t.span[0] for t in traces], (Inference(what, "clocks of ranks", 0.3),)
-    base = min(t.meta.base_ns for t in traces)
-    spread = signed_duration(max(s for s, _ in spans) - min(s for s, _ in spans))
-    what = f"the ranks share a clock: their recordings overlap, and begin within {spread.lstrip('+')}"
-    return [t.meta.base_ns - base for t in traces], (Inference(what, "clocks of ranks", 0.8),)
+        shift = tuple(-t.span[0] for t in traces)
+        base = min(t.meta.base_ns - s for t, s in zip(traces, shift, strict=True))
+        return _Clocks(base, shift, (Inference(what, "clocks of ranks", 0.3),))
+    kept = dated or list(range(len(traces)))
+    base = min(traces[i].meta.base_ns for i in kept)
+    behind = max(spans[i][1] for i in kept) - base
+    shift = tuple(t.meta.base_ns - base if i in kept else behind - t.span[0] for i, t in enumerate(traces))
+    starts = [spans[i][0] for i in kept]
+    spread = signed_duration(max(starts) - min(starts)).lstrip("+")
+    overlap = max(starts) <= min(spans[i][1] for i in kept)
+    how = "their recordings overlap, and begin" if overlap else "their recordings do not overlap on it, and begin"
+    said = [Inference(f"the ranks share a clock: {how} within {spread}", "clocks of ranks", 0.8 if overlap else 0.6)]
+    without = [ranks[i] for i in range(len(traces)) if i not in kept]
+    if without:
+        which = ", ".join(f"rank {rank}" for rank in without[:8])
+        what = f"no clock in {which}: nothing says when it ran; it is drawn behind the ranks that have one"
+        said.append(Inference(what, "clocks of ranks", 0.9))
+    return _Clocks(base, shift, tuple(said))
+
+
+def _refuse_strangers(traces: Sequence[Trace], spans: Sequence[tuple[int, int]], dated: Sequence[int]) -> None:
+    """TraceError where clocks say that the files are of runs far from each other."""
+    in_order = sorted(dated, key=lambda i: spans[i])
+    for a, b in pairwise(in_order):
+        apart = spans[b][0] - spans[a][1]
+        if apart > MAX_APART_NS:
+            first, later = traces[a].meta.source.name, traces[b].meta.source.name
+            raise TraceError(
+                f"not ranks of one run: {later} was recorded {apart // DAY_NS:,} days after {first}",
+                action="Import each file by itself; tracescope FILE FILE compares two.",
+            )
+
+
+def _doubts(traces: Sequence[Trace], ranks: Sequence[int]) -> tuple[Inference, ...]:
+    """What speaks against the files being ranks of one run, said before anything else."""
+    layers = [len(np.unique(t.events.layer[t.events.layer >= 0])) for t in traces]
+    steps = [int(t.steps.decode.sum()) for t in traces]
+    found = []
+    for what, counts in (("layers", layers), ("decode steps", steps)):
+        known = {rank: count for rank, count in zip(ranks, counts, strict=True) if count}
+        if len(set(known.values())) > 1 and max(known.values()) > 2 * min(known.values()):
+            listed = ", ".join(f"rank {rank}: {count:,}" for rank, count in list(known.items())[:8])
+            found.append(
+                Inference(f"these may be no ranks of one run: they have other numbers of {what} ({listed})",
+                          "files against each other", 0.5)
+            )  # fmt: skip
+    return tuple(found)
 
 
 class _Texts:
@@ -251,7 +309,7 @@ def _stacked(table: Any, parts: Sequence[Any], changed: dict[str, list[Any]], *,
     return table(**columns) if check else columns
 
 
-def _meta(traces: Sequence[Trace], ranks: _Ranks, clocks: tuple[Inference, ...], shift: Sequence[int]) -> TraceMeta:
+def _meta(traces: Sequence[Trace], ranks: _Ranks, clocks: _Clocks, doubts: tuple[Inference, ...]) -> TraceMeta:
     metas = [t.meta for t in traces]
     first = metas[0]
     hardware = {m.hardware.name: m.hardware for m in metas if m.hardware}
@@ -264,12 +322,12 @@ def _meta(traces: Sequence[Trace], ranks: _Ranks, clocks: tuple[Inference, ...],
     return replace(
         first,
         source=_source([m.source for m in metas]),
-        report=_report([m.report for m in metas], ranks, clocks),
+        report=_report([m.report for m in metas], ranks, (*doubts, *clocks.said)),
         model=first.model if len({m.model.name if m.model else "" for m in metas}) == 1 else None,
         hardware=first.hardware if one else None,
         bandwidth_bytes_per_s=first.bandwidth_bytes_per_s if one else None,
         bandwidth_source=first.bandwidth_source if one else "unknown",
-        base_ns=min(m.base_ns - s for m, s in zip(metas, shift, strict=True)),
+        base_ns=clocks.base,
         resolution_ns=max(m.resolution_ns for m in metas),
         devices=tuple(d for m in metas for d in m.devices),
         notes=tuple(notes),

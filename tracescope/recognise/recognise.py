@@ -14,13 +14,19 @@ from tracescope.core.model import ModelSpec
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import ImportReport, Inference
 from tracescope.core.trace import Dependencies, Device, EventTable, StepTable, Trace, TraceMeta
-from tracescope.recognise.alternation import attention_alternates
+from tracescope.core.units import plural
 from tracescope.recognise.capture import join_captures, read_captures, with_details
-from tracescope.recognise.counter_tracks import counter_tracks
 from tracescope.recognise.dependencies import find_dependencies
-from tracescope.recognise.facts import Seen, describe_steps, look_at_steps
-from tracescope.recognise.fused import dominant_categories
-from tracescope.recognise.host_spans import (
+from tracescope.recognise.names.kernel_rules import MODEL_PARTS, Family, Rule
+from tracescope.recognise.names.shapes import ShapeKind
+from tracescope.recognise.names.user_rules import count_of
+from tracescope.recognise.ops.alternation import attention_alternates
+from tracescope.recognise.ops.graph_nodes import same_node_same_op
+from tracescope.recognise.ops.layer_spans import module_layers, nvtx_layers
+from tracescope.recognise.ops.op_events import OpEvents, device_op_events, operator_op_events, unclassified_ns
+from tracescope.recognise.ops.reading import Reading, read_op_events
+from tracescope.recognise.steps.facts import Seen, describe_steps, look_at_steps
+from tracescope.recognise.steps.host_spans import (
     GRAPH_KERNELS,
     HostSpan,
     HostSpans,
@@ -28,17 +34,14 @@ from tracescope.recognise.host_spans import (
     sample_scopes,
     steps_of_op_events,
 )
-from tracescope.recognise.kernel_rules import MODEL_PARTS, Family, Rule
-from tracescope.recognise.launches import Launches, enclosing, find_launches
-from tracescope.recognise.layer_spans import module_layers, nvtx_layers
-from tracescope.recognise.model_work import ModelWork
-from tracescope.recognise.op_events import OpEvents, device_op_events, operator_op_events, unclassified_ns
-from tracescope.recognise.reading import Reading, plural, read_op_events
-from tracescope.recognise.shapes import ShapeKind
-from tracescope.recognise.step_extents import find_warm_up, step_extents
-from tracescope.recognise.track_plan import TrackPlan, TrackRole, plan_tracks
-from tracescope.recognise.user_rules import count_of
-from tracescope.recognise.work import Claims, Counted, StepSetting, count_work
+from tracescope.recognise.steps.step_extents import find_warm_up, step_extents
+from tracescope.recognise.tracks.counter_tracks import counter_tracks
+from tracescope.recognise.tracks.launches import Launches, enclosing, find_launches, launches_without_a_device
+from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole, plan_tracks
+from tracescope.recognise.work.fused import dominant_categories
+from tracescope.recognise.work.model_work import ModelWork
+from tracescope.recognise.work.recorded import with_recorded
+from tracescope.recognise.work.work import Claims, Counted, StepSetting, count_work
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +77,14 @@ def recognise(
     plan = plan_tracks(raw)
     launches = find_launches(raw, plan)
     has_device = bool((plan.place == TrackRole.DEVICE).any())
-    op_events = device_op_events(raw, plan, launches, rules) if has_device else operator_op_events(raw, plan, rules)
+    # Operators are the work of a run on the CPU; where they launched kernels, they are the cost of launching.
+    lost = launches_without_a_device(raw, plan)
+    by_device = has_device or lost > 0
+    op_events = device_op_events(raw, plan, launches, rules) if by_device else operator_op_events(raw, plan, rules)
     notes = list(count_of(rules, raw, op_events.row))
+    if lost:
+        what = f"{lost:,} launch{'' if lost == 1 else 'es'} without a device event: the device was not recorded"
+        notes.append(Inference(what, "launches without kernels", 0.95))
     hint: I16 | None = None
     if capture is not None:
         joined = join_captures(raw, op_events, launches, read_captures(capture))
@@ -96,18 +105,20 @@ def recognise(
     reading = read_op_events(
         op_events, steps.of_op_event, len(steps.spans), hint, generates=generates, hinted_by=hinted_by
     )
+    reading = same_node_same_op(raw, op_events, reading, steps.of_op_event)
     counted = count_work(
         _claims(op_events, reading, steps.of_op_event),
         op_events.shapes,
         facts,
         ModelWork(model, max(1, ranks)) if model else None,
     )
+    counted = with_recorded(raw, np.concatenate([op_events.row, op_events.member]), counted)
     own = np.arange(len(op_events.row))
     reading = replace(
         reading,
         category=dominant_categories(reading.category, op_events.roles, counted.work[own], counted.table, basis),
     )
-    base = int(raw.events.start.min()) if len(raw.events) else 0
+    base = raw.events.first_start
     table = _step_table(steps, facts, seen, base)
     inferred = [*notes, *found.inferred, *steps.inferred, *said, *reading.inferred]
     inferred += attention_alternates(raw, op_events, reading, steps.of_op_event)
@@ -132,7 +143,7 @@ def recognise(
         truncated_at_byte=raw.truncated_at_byte,
         inferred=tuple(inferred),
         unclassified_ns=unclassified_ns(
-            raw, op_events, np.ones(len(op_events.row), bool) if has_device else steps.of_op_event >= 0
+            raw, op_events, np.ones(len(op_events.row), bool) if by_device else steps.of_op_event >= 0
         ),
     )
     tracks, samples = counter_tracks(raw, plan.tracks, base)

@@ -8,8 +8,8 @@ from tracescope.core.trace import Trace
 from tracescope.io import native
 from tracescope.load import ImportOptions, open_trace, save_trace
 from tracescope.models import load_hardware, load_model, make_basis
-from tracescope.recognise.kernel_rules import Rule
-from tracescope.recognise.user_rules import FAMILIES, append_rule, pattern_for, user_rules_path
+from tracescope.recognise.names.kernel_rules import Rule
+from tracescope.recognise.names.user_rules import FAMILIES, append_rule, pattern_for, user_rules_path
 from tracescope.synth.decode import synthesize
 from tracescope.ui.settings import SynthForm
 from tracescope.view.document import Document

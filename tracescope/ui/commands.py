@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
 import tracescope
 from tracescope.core.errors import TraceError, printable
+from tracescope.io import SUFFIXES
 from tracescope.ui.export_image import copy_image, export_image
 from tracescope.ui.key_overlay import KeyOverlay
 from tracescope.ui.messages import Message, Messages
@@ -26,7 +27,8 @@ from tracescope.view.view_state import ViewState
 ZOOM = 1.25
 PAN = 0.12
 FAST = 4
-_FILES = "Traces (*.tscope.h5 *.h5 *.json *.json.gz *.trace *.gz);;All files (*)"
+FILES = f"Traces ({' '.join(f'*{s}' for s in ('.tscope.h5', '.h5', *SUFFIXES, '.gz'))});;All files (*)"
+"""What the Open dialog shows, as Qt wants it."""
 
 
 class Surface(Protocol):
@@ -81,7 +83,7 @@ class Commands(QObject):
 
     def open_file(self) -> None:
         """Ask for a file and open it."""
-        dialog = QFileDialog(self._window, "Open a trace", self._settings.value.folder, _FILES)
+        dialog = QFileDialog(self._window, "Open a trace", self._settings.value.folder, FILES)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(self.open_path)
         self._show(dialog)

@@ -1,6 +1,6 @@
 """Turns decoded events into columns, piece by piece, counting everything that becomes no row."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from operator import attrgetter
 from typing import Any, Final
 
@@ -9,20 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tracescope.core.category import EventFlag
+from tracescope.io.chrome.counted import SampleParcel, Samples
 from tracescope.io.chrome.event import LOOSE, UNREADABLE, Event
 from tracescope.io.chrome.flows import FlowParcel, Flows
-from tracescope.io.chrome.pairing import BEGINS, ENDS, MARK_COLUMNS, pair
-from tracescope.io.chrome.tables import (
+from tracescope.io.chrome.tables import ArgumentTexts, Threads, ident_text
+from tracescope.io.chrome.times import LIMIT_NS, nanoseconds
+from tracescope.io.collector import (
+    COLUMNS,
     MAX_DETAILS_BYTES,
     MAX_TEXT,
     NO_PROCESS,
     NO_THREAD,
-    Details,
-    Tracks,
-    ident_text,
-    new_numbering,
+    Collector,
+    Numbering,
+    joined,
+    zero_flags,
 )
-from tracescope.io.chrome.times import LIMIT_NS, nanoseconds
+from tracescope.io.pairing import BEGINS, ENDS, MARK_COLUMNS
+from tracescope.io.words import INSTANT
 
 INSTANTS: Final = frozenset("iIRnTp")
 FLOWS: Final = frozenset("stf")
@@ -44,17 +48,6 @@ LIMITED: Final = frozenset({"details_too_long", "too_deep"})
 _NAME: Final = attrgetter("name")
 _CATEGORY: Final = attrgetter("cat")
 
-COLUMNS: Final[dict[str, Any]] = {
-    "start": np.int64,
-    "duration": np.int64,
-    "name": np.uint32,
-    "category": np.uint32,
-    "track": np.uint32,
-    "correlation": np.int64,
-    "detail": np.uint32,
-    "flags": np.uint8,
-}
-
 
 class Parcel(msgspec.Struct):
     """What one collector found, on its way to another in the process that reads what comes before.
@@ -68,36 +61,32 @@ class Parcel(msgspec.Struct):
     flagged: dict[str, int]
     fractional: bool
     names: list[str]
-    categories: list[str]
+    words: list[str]
     tracks: list[tuple[str, str]]
     details: list[str]
     details_spent: int
     labels: list[tuple[str, str, str, str]]
     flows: FlowParcel
+    samples: SampleParcel
     metadata: dict[str, Any]
     rows: int
     columns: dict[str, Any] = {}
 
 
-class Collector:
+class JsonEvents(Collector):
     """Columns of complete events, marks waiting for their pair, flows and metadata; then ``finish``."""
 
     def __init__(self) -> None:
-        self.seen = 0
-        self.imported = 0
-        self.dropped: Counter[str] = Counter()
-        self.flagged: Counter[str] = Counter()
-        self.names = new_numbering()
-        self.categories = new_numbering()
-        self.tracks = Tracks()
-        self.details = Details(self.flagged)
+        super().__init__()
+        self.tracks: Threads = Threads()
+        self.details: ArgumentTexts = ArgumentTexts(self.flagged)
+        self.samples = Samples()
         self.labels: dict[tuple[str, str, str], str] = {}
         """(metadata event's name, pid, tid or "") to text."""
         self.fractional = False
-        self._parts: dict[str, list[NDArray[Any]]] = {column: [] for column in COLUMNS}
         self._marks: dict[str, list[NDArray[Any]]] = {column: [] for column in MARK_COLUMNS}
         self._flows = Flows()
-        self._async_keys = new_numbering()
+        self._async_keys: Numbering[str] = Numbering()
 
     @property
     def has_marks(self) -> bool:
@@ -106,7 +95,7 @@ class Collector:
 
     def parcel(self, metadata: dict[str, Any]) -> "Parcel":
         """Everything that was collected, for ``absorb`` of a collector of what comes before. Call once, last."""
-        columns = {column: _joined(self._parts, column, dtype) for column, dtype in COLUMNS.items()}
+        columns = self.taken()
         return Parcel(
             seen=self.seen,
             imported=self.imported,
@@ -114,12 +103,13 @@ class Collector:
             flagged=self.flagged,
             fractional=self.fractional,
             names=list(self.names),
-            categories=list(self.categories),
-            tracks=self.tracks.keys,
+            words=[str(word) for word in self.words],
+            tracks=list(self.tracks),
             details=self.details.texts,
             details_spent=self.details.spent,
             labels=[(*key, text) for key, text in self.labels.items()],
             flows=self._flows.parcel(),
+            samples=self.samples.parcel(),
             metadata=metadata,
             rows=len(columns["start"]),
             columns=columns,
@@ -140,15 +130,16 @@ class Collector:
         self.flagged.update(more.flagged)
         self.fractional |= more.fractional
         codes = {
-            "name": np.array([self.names[text] for text in more.names], np.uint32),
-            "category": np.array([self.categories[text] for text in more.categories], np.uint32),
-            "track": np.array([self.tracks.of_text(*key) for key in more.tracks], np.uint32),
-            "detail": self.details.codes_of(more.details, more.details_spent),
+            "name": self.names.of(more.names),
+            "category": self.words.of(more.words),
+            "track": self.tracks.of(more.tracks),
+            "detail": self.details.absorb(more.details, more.details_spent),
         }
         self.labels |= {(event, pid, tid): text for event, pid, tid, text in more.labels}
         self._flows.absorb(more.flows)
+        self.samples.absorb(more.samples)
         given = more.columns
-        self._append(**{c: codes[c][given.pop(c)] if c in codes else given.pop(c) for c in COLUMNS})
+        self.append(**{c: codes[c][given.pop(c)] if c in codes else given.pop(c) for c in COLUMNS})
         return True
 
     def add(self, events: list[Event]) -> None:
@@ -178,16 +169,34 @@ class Collector:
             self._flows.add(phase, group)
             self.imported += len(group)
         elif phase in INSTANTS or phase == "C":
-            times = nanoseconds([e.ts for e in group])
-            good = int(times.valid.sum())
-            self.imported += good
-            self._drop("invalid_timestamp", len(group) - good)
+            self._add_moments(group, counts=phase == "C")
         else:
-            self._drop(DROPPED_PHASES.get(phase, "unknown_phase"), len(group))
+            self.drop(DROPPED_PHASES.get(phase, "unknown_phase"), len(group))
 
-    def _drop(self, reason: str, events: int) -> None:
-        if events:
-            self.dropped[reason] += events
+    def _add_moments(self, group: list[Event], *, counts: bool) -> None:
+        """Samples of counters, or instants: what has a time and no length."""
+        times = nanoseconds([e.ts for e in group])
+        self.flag("sub_nanosecond", times.finer)
+        self.drop("invalid_timestamp", int((~times.valid).sum()))
+        start = times.ns[times.valid]
+        events = [e for e, valid in zip(group, times.valid.tolist(), strict=True) if valid]
+        if counts:
+            lost = self.samples.add(events, start)
+            self.drop("invalid_value", lost)
+            self.imported += len(events) - lost
+            return
+        detail, correlation = self.details.take(events)
+        self.append(
+            start=start,
+            duration=np.zeros(len(events)),
+            name=self.names.of([event.name for event in events]),
+            category=np.full(len(events), self.words[INSTANT]),
+            track=self.tracks.codes(events),
+            correlation=correlation,
+            detail=detail,
+            flags=np.full(len(events), EventFlag.INSTANT),
+        )
+        self.imported += len(events)
 
     def _add_complete(self, events: list[Event]) -> None:
         times = nanoseconds([e.ts for e in events])
@@ -198,41 +207,31 @@ class Collector:
         far = np.abs(start + duration) > LIMIT_NS
         keep = times.valid & ~bad_span & (duration >= 0) & ~far
         if not keep.all():
-            self._drop("invalid_timestamp", int((~times.valid).sum()))
-            self._drop("invalid_duration", int((times.valid & (bad_span | (far & (duration >= 0)))).sum()))
-            self._drop("negative_duration", int((times.valid & ~bad_span & (duration < 0)).sum()))
+            self.drop("invalid_timestamp", int((~times.valid).sum()))
+            self.drop("invalid_duration", int((times.valid & (bad_span | (far & (duration >= 0)))).sum()))
+            self.drop("negative_duration", int((times.valid & ~bad_span & (duration < 0)).sum()))
             events = [e for e, kept in zip(events, keep.tolist(), strict=True) if kept]
             start, duration = start[keep], duration[keep]
-        for reason, number in (
-            ("sub_nanosecond", times.finer + spans.finer),
-            ("missing_duration", int((spans.missing & keep).sum())),
-        ):
-            if number:
-                self.flagged[reason] += number
+        self.flag("sub_nanosecond", times.finer + spans.finer)
+        self.flag("missing_duration", int((spans.missing & keep).sum()))
         detail, correlation = self.details.take(events)
-        names, categories = self.names, self.categories
-        self._append(
+        self.append(
             start=start,
             duration=duration,
-            name=np.fromiter(map(names.__getitem__, map(_NAME, events)), np.uint32, len(events)),
-            category=np.fromiter(map(categories.__getitem__, map(_CATEGORY, events)), np.uint32, len(events)),
+            name=np.fromiter(map(self.names.__getitem__, map(_NAME, events)), np.uint32, len(events)),
+            category=np.fromiter(map(self.words.__getitem__, map(_CATEGORY, events)), np.uint32, len(events)),
             track=self.tracks.codes(events),
             correlation=correlation,
             detail=detail,
-            flags=np.where(duration == 0, EventFlag.ZERO_LENGTH, 0),
+            flags=zero_flags(duration),
         )
         self.imported += len(events)
-
-    def _append(self, **columns: ArrayLike) -> None:
-        for column, values in columns.items():
-            self._parts[column].append(np.asarray(values, COLUMNS[column]))
 
     def _add_marks(self, events: list[Event]) -> None:
         times = nanoseconds([e.ts for e in events])
         self.fractional |= times.fractional
-        if times.finer:
-            self.flagged["sub_nanosecond"] += times.finer
-        self._drop("invalid_timestamp", int((~times.valid).sum()))
+        self.flag("sub_nanosecond", times.finer)
+        self.drop("invalid_timestamp", int((~times.valid).sum()))
         events = [e for e, valid in zip(events, times.valid.tolist(), strict=True) if valid]
         detail, correlation = self.details.take(events)
         ends = [event.ph in ENDS for event in events]
@@ -244,7 +243,7 @@ class Collector:
                 self.names[event.name] if event.name or not is_end else -1
                 for event, is_end in zip(events, ends, strict=True)
             ],
-            "category": [self.categories[event.cat] for event in events],
+            "category": [self.words[event.cat] for event in events],
             "track": tracks,
             "correlation": correlation,
             "detail": detail,
@@ -262,7 +261,7 @@ class Collector:
                 keys.append(track * 2)
             else:
                 pid = ident_text(event.pid, NO_PROCESS)
-                track = self.tracks.of_text(pid, f"async {event.cat or event.name}")
+                track = self.tracks[pid, f"async {event.cat or event.name}"]
                 keys.append(self._async_keys[f"{pid}\0{event.cat}\0{_id_text(event)}"] * 2 + 1)
             tracks.append(track)
         return keys, tracks
@@ -283,35 +282,18 @@ class Collector:
                 self.labels[key] = str(text).strip()[:MAX_TEXT]
 
     def finish(self) -> dict[str, NDArray[Any]]:
-        """The columns of RawEvents: complete events in file order, then paired ones by their begin. Call once.
-
-        ``category`` is uint32 and counts in ``categories``, whose words are as the file spells them.
-        """
-        lone = self._flows.lone_ends()
-        if lone:
-            self.flagged["lone_flow_end"] += lone
-        columns = {name: _joined(self._parts, name, dtype) for name, dtype in COLUMNS.items()}
-        if self._marks["start"]:
-            columns = self._with_pairs(columns)
+        """All rows as columns: complete events in file order, then paired ones by their begin. Call once."""
+        self.flag("lone_flow_end", self._flows.lone_ends())
+        marks = {name: joined(self._marks, name, dtype) for name, dtype in MARK_COLUMNS.items()}
+        columns = self.taken()
+        if len(marks["start"]):
+            slices = columns["flags"] != EventFlag.INSTANT
+            ends = (columns["start"] + columns["duration"])[slices]
+            self.append(**columns)
+            pairs = self.add_pairs(marks, int(np.concatenate([marks["start"], ends]).max()))
+            self.imported += len(pairs.marks) + pairs.matched
+            columns = self.taken()
         return columns
-
-    def _with_pairs(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        marks = {name: _joined(self._marks, name, dtype) for name, dtype in MARK_COLUMNS.items()}
-        if not len(marks["start"]):
-            return columns
-        ends = columns["start"] + columns["duration"]
-        last = int(np.concatenate([marks["start"], ends]).max())
-        pairs = pair(marks, last, self.dropped, self.flagged)
-        self.imported += len(pairs.marks) + pairs.matched
-        more = {name: values[pairs.marks] for name, values in marks.items() if name in COLUMNS}
-        more |= {"duration": pairs.duration, "flags": pairs.flags, "detail": pairs.detail}
-        return {name: np.concatenate([columns[name], more[name].astype(dtype)]) for name, dtype in COLUMNS.items()}
-
-
-def _joined(parts: dict[str, list[NDArray[Any]]], name: str, dtype: Any) -> NDArray[Any]:
-    """Join the parts of one column and let them go: two copies of one column at most live together."""
-    pieces, parts[name] = parts[name], []
-    return np.concatenate(pieces) if pieces else np.empty(0, dtype)
 
 
 def _id_text(event: Event) -> str:

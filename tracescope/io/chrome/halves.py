@@ -18,9 +18,11 @@ import msgspec
 import numpy as np
 
 from tracescope.core.errors import TraceError
-from tracescope.io.chrome.collector import COLUMNS, Collector, Parcel
+from tracescope.io.chrome.collector import JsonEvents, Parcel
 from tracescope.io.chrome.container import Container, first_boundary
-from tracescope.io.chrome.text import BLOCK, GZIP_MAGIC, TextSource, encoding_of
+from tracescope.io.chrome.text import TextSource, encoding_of
+from tracescope.io.collector import COLUMNS
+from tracescope.io.gzipped import BLOCK, GZIP_MAGIC
 
 SPLIT_FROM_BYTES: Final = 256 << 20
 """Below it the memory that a second Python needs is much beside the file, and the time it saves is little."""
@@ -42,7 +44,7 @@ class SecondHalf:
             stderr=subprocess.DEVNULL,
         )
 
-    def join(self, collector: Collector, container: Container) -> bool:
+    def join(self, collector: JsonEvents, container: Container) -> bool:
         """Add what the other process found, and skip its half; False (and nothing is changed) where it cannot count."""
         digest, size = self._source.hash_of_rest()  # while the other one works
         assert self._process.stdout is not None
@@ -150,7 +152,7 @@ def _end_with_parent() -> None:
 
 def read_from(path: Path, low: int, *, bare: bool) -> Parcel | None:
     """What the file holds from byte ``low`` on, which must lie between two events; None where it needs one reader."""
-    collector = Collector()
+    collector = JsonEvents()
     with TextSource(path, start=low) as source:
         container = Container(source)
         try:

@@ -7,25 +7,20 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from tracescope.core.columns import U8, U32
 from tracescope.core.errors import TraceError
-from tracescope.core.raw import RawDevice, RawEvents, RawTrace, RawTrack
+from tracescope.core.raw import RawCounter, RawDevice, RawEvents, RawTrace, RawTrack
 from tracescope.core.report import Source
-from tracescope.io.chrome.collector import Collector
+from tracescope.io.chrome.collector import JsonEvents
 from tracescope.io.chrome.container import Container
 from tracescope.io.chrome.halves import second_half
-from tracescope.io.chrome.tables import MAX_TEXT, NO_PROCESS, NO_THREAD, UNNAMED
-from tracescope.io.chrome.text import GZIP_MAGIC, TextSource, encoding_of, plain_head
+from tracescope.io.chrome.text import TextSource, encoding_of
+from tracescope.io.collector import EPOCH_2001_NS, MAX_TRACKS, NO_PROCESS, NO_THREAD
 from tracescope.io.importer import Importer, Progress
+from tracescope.io.places import Place, Role, places_of
+from tracescope.io.words import ON_DEVICE
 
-DEVICE_CATEGORIES: Final = frozenset(
-    {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "gpu_user_annotation", "mtia_ccp_events"}
-)
-"""Source categories whose events run on an accelerator, all dialects, lower-cased."""
-
-EPOCH_2001_NS: Final = 10**18
-"""A time beyond it counts from 1970: nobody's uptime reaches 31 years."""
 FLOAT_STEP_NS: Final = 250
 FLOAT_STEP_FROM_NS: Final = (1 << 50) * 1000
 """From 2^50 µs on a float64 of µs only holds multiples of 0.25 µs."""
@@ -33,8 +28,6 @@ FLOAT_STEP_FROM_NS: Final = (1 << 50) * 1000
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the file is JSON at all; whether it is a trace only its whole text tells."""
-    if head.startswith(GZIP_MAGIC):
-        head = plain_head(head)
     encoding, mark = encoding_of(head)
     text = head[mark:].decode(encoding, "replace").lstrip()
     return text[:1] in ("{", "[")
@@ -44,7 +37,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     """The trace in ``path``. A cut file gives what came before the cut, whatever ``allow_truncated`` says (it decides
     the exit code alone). Raises TraceError where the file is no trace, or is past a limit.
     """
-    collector = Collector()
+    collector = JsonEvents()
     with TextSource(path, progress) as source, second_half(source) as half:
         container = Container(source)
         if half is not None:
@@ -67,33 +60,27 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
             )
         sha256 = source.sha256
     columns = collector.finish()
-    seen = collector.seen + container.dropped.total()
-    dropped = collector.dropped + container.dropped
-    flagged = collector.flagged + container.flagged
-    if source.replaced:
-        flagged["text_repaired"] += source.replaced
-    categories, columns["category"] = _lower_categories(list(collector.categories), columns["category"], flagged)
-    rows = RawEvents(**columns)
-    devices = _devices(container.metadata, flagged)
-    base = container.metadata.get("baseTimeNanoseconds")
-    base_time = base if isinstance(base, int) and 0 < base < 1 << 62 else 0
-    names = tuple(_shortened(name, flagged) or UNNAMED for name in collector.names)
-    earliest = int(rows.start.min()) if len(rows) else 0
-    tracks = _tracks(collector, rows, categories, container.metadata)
-    _flag_missing_ids(tracks, rows, flagged)
-    return RawTrace(
-        source=Source(path.name, sha256, source.raw_bytes, "chrome"),
-        events=rows,
-        names=names,
-        categories=categories,
-        tracks=tracks,
-        details=tuple(collector.details.texts),
+    collector.seen += container.dropped.total()
+    collector.dropped += container.dropped
+    collector.flagged.update(container.flagged)
+    collector.flag("text_repaired", source.replaced)
+    collector.flag("trailing_text", int(source.trailing))
+    collector.flag("samples_not_read", sum(_size(container.metadata.get(key)) for key in ("samples", "stackFrames")))
+    places = _places(collector)
+    devices = _devices(container.metadata, collector.flagged) or _named_devices(places)
+    base_time = _base_time(container.metadata)
+    tracks = _tracks(collector, columns, places, container.metadata)
+    summaries = [code for code, place in enumerate(places) if place.role in (Role.SUMMARY, Role.STEPS)]
+    rows = collector.events(columns, tracks, base_time_ns=base_time, summaries=summaries)
+    _flag_missing_ids(tracks, rows, collector)
+    earliest = rows.first_start
+    return collector.trace(
+        Source(path.name, sha256, source.raw_bytes, "chrome"),
+        rows,
+        tracks,
         devices=devices,
+        counters=_counters(collector, tracks),
         metadata=container.metadata,
-        seen=seen,
-        imported=collector.imported,
-        dropped=dict(dropped),
-        flagged=dict(flagged),
         truncated_at_byte=container.truncated_at,
         resolution_ns=_resolution(rows, collector.fractional),
         has_absolute_clock=bool(base_time) or earliest > EPOCH_2001_NS,
@@ -101,78 +88,82 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
     )
 
 
-MAX_TRACKS: Final = 100_000
 MAX_DAMAGED: Final = 100_000
 """Unreadable elements are tried one by one, about 20 µs each: past this, and past half of the file, it is enough."""
-MAX_CATEGORIES: Final = 256
 MAX_FOREIGN: Final = 10_000
 """So many elements without one phase are enough to say that a list holds no trace events."""
 
-CHROME: Final = Importer("Chrome trace JSON", sniff, read)
+CHROME: Final = Importer(
+    "Chrome trace JSON",
+    (".json", ".trace"),
+    "the PyTorch profiler (vLLM, SGLang, Hugging Face), JAX and TPU profiles, Ascend `trace_view.json`, Intel XPU",
+    sniff,
+    read,
+    unzips=True,
+)
 
 
-def _check_tracks(collector: Collector, path: Path) -> None:
-    if len(collector.tracks.keys) > MAX_TRACKS:
+def _check_tracks(collector: JsonEvents, path: Path) -> None:
+    if len(collector.tracks) > MAX_TRACKS:
         raise TraceError(f"{path.name}: has more than {MAX_TRACKS} tracks (threads and streams)")
 
 
-def _is_foreign(collector: Collector, container: Container, *, at_least: int) -> bool:
+def _is_foreign(collector: JsonEvents, container: Container, *, at_least: int) -> bool:
     """Whether the list holds elements, ``at_least`` so many, and none of them says what phase it is."""
     seen = collector.seen + container.dropped.total()
     return seen >= at_least and seen == collector.dropped["no_phase"] + container.dropped.total()
 
 
-def _shortened(text: str, flagged: Counter[str]) -> str:
-    if len(text) <= MAX_TEXT:
-        return text
-    flagged["text_shortened"] += 1
-    return text[:MAX_TEXT]
-
-
-def _lower_categories(spelled: list[str], codes: U32, flagged: Counter[str]) -> tuple[tuple[str, ...], U8]:
-    """Category words lower-cased and numbered again, so that ``Kernel`` and ``kernel`` are one.
-
-    Beyond 255 different words (a writer put something else there) the rest are one category, ``(other)``.
-    """
-    words: dict[str, int] = {}
-    lookup = [words.setdefault(word.lower(), len(words)) for word in spelled]
-    if len(words) > MAX_CATEGORIES:
-        words = dict.fromkeys([*list(words)[: MAX_CATEGORIES - 1], "(other)"], 0)
-        flagged["category_merged"] += sum(code >= MAX_CATEGORIES - 1 for code in lookup)
-    return tuple(words), np.minimum(np.array(lookup or [0]), MAX_CATEGORIES - 1).astype(np.uint8)[codes]
+def _places(collector: JsonEvents) -> list[Place]:
+    """What each track is by its names."""
+    labels = collector.labels
+    return places_of(
+        [
+            (pid, labels.get(("process_name", pid, ""), ""), labels.get(("thread_name", pid, tid), ""))
+            for pid, tid in collector.tracks
+        ]
+    )
 
 
 def _tracks(
-    collector: Collector, rows: RawEvents, categories: tuple[str, ...], metadata: dict[str, Any]
+    collector: JsonEvents, columns: dict[str, NDArray[Any]], places: list[Place], metadata: dict[str, Any]
 ) -> tuple[RawTrack, ...]:
-    device_codes = [code for code, word in enumerate(categories) if word in DEVICE_CATEGORIES]
-    device_rows = np.flatnonzero(np.isin(rows.category, device_codes))
-    first_row = dict(zip(*np.unique(rows.track[device_rows], return_index=True), strict=True))
+    device_words = [code for word, code in collector.words.items() if str(word).lower() in ON_DEVICE]
+    device_rows = np.flatnonzero(np.isin(columns["category"], device_words))
+    first_row = dict(zip(*np.unique(columns["track"][device_rows], return_index=True), strict=True))
     rank = _rank(metadata)
     labels = collector.labels
     tracks = []
-    for code, (pid, tid) in enumerate(collector.tracks.keys):
+    for code, ((pid, tid), place) in enumerate(zip(collector.tracks, places, strict=True)):
         process = labels.get(("process_name", pid, ""), "")
         label = labels.get(("process_labels", pid, ""), "")
         at = first_row.get(code)
-        is_device = at is not None or process.startswith("/device:")
+        device = _device_of(collector, int(columns["detail"][device_rows[at]]), pid) if at is not None else -1
         tracks.append(
             RawTrack(
                 pid=pid,
                 tid=tid,
                 process=(f"{process} ({label})" if process and label else process or label) or pid,
                 thread=labels.get(("thread_name", pid, tid), "") or tid,
-                is_device=is_device,
-                device=_device_of(collector, rows, int(device_rows[at]), pid) if at is not None else -1,
-                rank=rank,
+                is_device=at is not None or place.device >= 0,
+                device=device if device >= 0 else place.device,
+                rank=rank if rank >= 0 else place.rank,
+                marks_steps=place.role is Role.STEPS,
             )
         )
     return tuple(tracks)
 
 
-def _device_of(collector: Collector, rows: RawEvents, row: int, pid: str) -> int:
+def _counters(collector: JsonEvents, tracks: tuple[RawTrack, ...]) -> tuple[RawCounter, ...]:
+    """The counters, each of the device or of the process that its events name."""
+    processes = {pid: text for (event, pid, _), text in collector.labels.items() if event == "process_name"}
+    devices = {track.pid: track.device for track in tracks if track.is_device and track.device >= 0}
+    return collector.samples.counters(processes, devices)
+
+
+def _device_of(collector: JsonEvents, detail: int, pid: str) -> int:
     """The device of a track: what its first device event says, else its pid where that is a small number."""
-    text = collector.details.texts[rows.detail[row]]
+    text = collector.details.texts[detail]
     if text:
         said = msgspec.json.decode(text).get("device", msgspec.json.decode(text).get("Device Id"))
         if isinstance(said, int) and said >= 0:
@@ -206,10 +197,28 @@ def _devices(metadata: dict[str, Any], flagged: Counter[str]) -> tuple[RawDevice
     return tuple(devices.values())
 
 
-def _flag_missing_ids(tracks: tuple[RawTrack, ...], rows: RawEvents, flagged: Counter[str]) -> None:
+def _size(value: Any) -> int:
+    """How many entries a list or an object of the header has."""
+    return len(value) if isinstance(value, list | dict) else 0
+
+
+def _base_time(metadata: dict[str, Any]) -> int:
+    """The wall clock of the file's 0, ns since 1970, as a number or as its text; 0 where there is none."""
+    base = metadata.get("baseTimeNanoseconds")
+    if isinstance(base, str) and base.strip().isdecimal() and len(base) < 30:
+        base = int(base)
+    return base if isinstance(base, int) and 0 < base < 1 << 62 else 0
+
+
+def _named_devices(places: list[Place]) -> tuple[RawDevice, ...]:
+    """Devices of which no more is known than what their processes are called."""
+    return tuple({p.device: RawDevice(p.device, p.name) for p in reversed(places) if p.device >= 0}.values())[::-1]
+
+
+def _flag_missing_ids(tracks: tuple[RawTrack, ...], rows: RawEvents, collector: JsonEvents) -> None:
     missing = [code for code, track in enumerate(tracks) if track.pid == NO_PROCESS or track.tid == NO_THREAD]
     if missing:
-        flagged["missing_track_id"] += int(np.isin(rows.track, missing).sum())
+        collector.flag("missing_track_id", int(np.isin(rows.track, missing).sum()))
 
 
 def _resolution(rows: RawEvents, fractional: bool) -> int:
@@ -218,5 +227,5 @@ def _resolution(rows: RawEvents, fractional: bool) -> int:
         return 1
     if not fractional:
         return 1000
-    late = bool(rows.start.min() > FLOAT_STEP_FROM_NS)
+    late = bool(rows.first_start > FLOAT_STEP_FROM_NS)
     return FLOAT_STEP_NS if late and not (rows.start % FLOAT_STEP_NS).any() else 1

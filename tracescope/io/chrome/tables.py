@@ -1,8 +1,7 @@
 """The tables that events point into: names, tracks, and recorded arguments without per-event ids."""
 
 import re
-from collections import Counter, defaultdict
-from itertools import count
+from collections import Counter
 from operator import attrgetter
 from typing import Final
 
@@ -12,33 +11,7 @@ import numpy as np
 from tracescope.core.columns import I64, U32
 from tracescope.io.chrome.event import ABSENT, LOOSE, UNREADABLE, Event, Ident
 from tracescope.io.chrome.repair import MAX_DEPTH, depth_of
-
-MAX_TEXT: Final = 1 << 20
-"""Characters kept of one name or one event's arguments."""
-MAX_DETAILS_BYTES: Final = 256 << 20
-"""Text kept of all arguments together; further distinct ones are left out and counted."""
-
-NO_PROCESS: Final = "(no process)"
-NO_THREAD: Final = "(no thread)"
-UNNAMED: Final = "(unnamed)"
-
-PER_EVENT_KEYS: Final = (
-    "correlation",
-    "External id",
-    "external id",
-    "Ev Idx",
-    "Record function id",
-    "Python id",
-    "Python parent id",
-    "Sequence number",
-    "Fwd thread id",
-    "Profiler Event Index",
-    "external ts",
-    "queued",
-    "wait_on_cuda_event_record_corr_id",
-    "wait_on_hip_event_record_corr_id",
-)
-"""Arguments that number single events: with them no two rows would share their details."""
+from tracescope.io.collector import MAX_TEXT, NO_PROCESS, NO_THREAD, PER_EVENT_KEYS, Details, Numbering
 
 _PER_EVENT: Final = re.compile(
     b'"(?:' + b"|".join(key.encode() for key in PER_EVENT_KEYS) + rb')"\s*:\s*(?:-?\d+|"[^"\\]*")'
@@ -57,17 +30,11 @@ _NO_ARGUMENTS: Final = msgspec.Raw(b"{}")
 _LAUNCHES: Final = msgspec.json.Decoder(list[_Launch])
 
 
-def new_numbering() -> defaultdict[str, int]:
-    """A dict that numbers its keys in order of first use."""
-    return defaultdict(count().__next__)
-
-
-class Tracks:
+class Threads(Numbering[tuple[str, str]]):
     """Numbers (pid, tid) pairs. Identity is the text as written: 7, 7.0 and "7" are one track, -7 another."""
 
     def __init__(self) -> None:
-        self.keys: list[tuple[str, str]] = []
-        self._by_text: dict[tuple[str, str], int] = {}
+        super().__init__()
         self._by_ident: dict[tuple[Ident, Ident], int] = {}
 
     def codes(self, events: list[Event]) -> U32:
@@ -76,15 +43,8 @@ class Tracks:
         new = set(idents) - self._by_ident.keys()
         if new:
             for pid, tid in dict.fromkeys(ident for ident in idents if ident in new):
-                self._by_ident[pid, tid] = self.of_text(ident_text(pid, NO_PROCESS), ident_text(tid, NO_THREAD))
+                self._by_ident[pid, tid] = self[ident_text(pid, NO_PROCESS), ident_text(tid, NO_THREAD)]
         return np.fromiter(map(self._by_ident.__getitem__, idents), np.uint32, len(idents))
-
-    def of_text(self, pid: str, tid: str) -> int:
-        """The number of one track given by its texts."""
-        code = self._by_text.setdefault((pid, tid), len(self.keys))
-        if code == len(self.keys):
-            self.keys.append((pid, tid))
-        return code
 
 
 def ident_text(ident: Ident, absent: str) -> str:
@@ -96,15 +56,12 @@ def ident_text(ident: Ident, absent: str) -> str:
     return str(ident)[:MAX_TEXT]
 
 
-class Details:
-    """Numbers distinct argument objects; 0 stands for none. ``texts`` are compact JSON."""
+class ArgumentTexts(Details):
+    """Recorded arguments as the file writes them: looked up by their text, parsed only where it was not met before."""
 
     def __init__(self, flagged: Counter[str]) -> None:
-        self.texts: list[str] = [""]
-        self._flagged = flagged
+        super().__init__(flagged)
         self._by_stripped: dict[bytes, int] = {b"": 0, b"{}": 0, b"null": 0}
-        self._by_text: dict[str, int] = {"": 0, "{}": 0}
-        self._room = MAX_DETAILS_BYTES
 
     def take(self, events: list[Event]) -> tuple[U32, I64]:
         """(detail of each event, uint32[n]; correlation of each event, int64[n], -1 where none).
@@ -127,19 +84,6 @@ class Details:
             return np.array(codes, np.uint32), np.full(len(texts), -1)
         return np.array(codes, np.uint32), _correlations([text or _NO_ARGUMENTS for text in texts])
 
-    @property
-    def spent(self) -> int:
-        """Bytes of text that the limit on all arguments together has counted."""
-        return MAX_DETAILS_BYTES - self._room
-
-    def codes_of(self, texts: list[str], spent: int) -> U32:
-        """The code of each of ``texts``, those of another table that had counted ``spent``; uint32[texts]."""
-        self._room -= spent
-        for text in texts:
-            if self._by_text.setdefault(text, len(self.texts)) == len(self.texts):
-                self.texts.append(text)
-        return np.fromiter(map(self._by_text.__getitem__, texts), np.uint32, len(texts))
-
     def _add(self, stripped: bytes, text: bytes) -> int:
         code = self._by_stripped[stripped] = self._code_of(text)
         return code
@@ -148,18 +92,13 @@ class Details:
         if depth_of(text) > MAX_DEPTH:
             self._flagged["too_deep"] += 1
             return 0
-        if len(text) > MAX_TEXT or len(text) > self._room:
-            self._flagged["details_too_long"] += 1
+        if not self.has_room(len(text)):
             return 0
         args = LOOSE.decode(text) if text.startswith(b"{") else {"args": msgspec.Raw(text)}
         for key in PER_EVENT_KEYS:
             args.pop(key, None)
         compact = msgspec.json.format(msgspec.json.encode(args), indent=-1).decode("utf-8", "replace")
-        code = self._by_text.setdefault(compact, len(self.texts))
-        if code == len(self.texts):
-            self.texts.append(compact)
-            self._room -= len(text)
-        return code
+        return self.of_text(compact, len(text))
 
 
 def _correlations(texts: list[msgspec.Raw]) -> I64:

@@ -7,15 +7,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from tracescope.core.errors import TraceError
+from tracescope.io.gzipped import BLOCK, GZIP_MAGIC, check_inflation
 from tracescope.io.importer import Progress
-
-GZIP_MAGIC: Final = b"\x1f\x8b"
-BLOCK: Final = 1 << 20
-MAX_TEXT_BYTES: Final = 8 << 30
-"""Decompressed text of one file; a trace above it would not fit the columns into a laptop's memory."""
-MAX_RATIO: Final = 200
-"""Real traces compress 11 to 16 times; two gigabytes of blanks compress a thousand times."""
-RATIO_FREE_BYTES: Final = 64 << 20
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -48,7 +41,8 @@ class TextSource:
     """The text of one file, read once from front to back; ``sha256`` and ``raw_bytes`` are of the file on disk.
 
     ``cut``: a gzip stream ended early or broke; what came out before is given.
-    ``replaced``: how many characters of a UTF-16/32 text were invalid.
+    ``replaced``: how many characters of a UTF-16/32 text were invalid. ``trailing``: something that is no gzip follows
+    the gzip data.
     """
 
     def __init__(self, path: Path, progress: Progress | None = None, *, start: int = 0) -> None:
@@ -58,6 +52,7 @@ class TextSource:
         self.text_bytes = 0
         self.cut = False
         self.replaced = 0
+        self.trailing = False
         self.pause = 0
         """A piece of plain text ends at this byte of the file, if it is still to come."""
         self._progress = progress
@@ -155,6 +150,7 @@ class TextSource:
                         return b""
                     continue
                 if not block.startswith(GZIP_MAGIC[:1]):
+                    self.trailing = True
                     return b""
                 self._inflater = zlib.decompressobj(wbits=31)
             if not block:
@@ -169,29 +165,10 @@ class TextSource:
             block = self._inflater.unconsumed_tail or self._inflater.unused_data
             if out:
                 self._pending = block
-                self._check_budget(len(out))
+                self._inflated += len(out)
+                check_inflation(self.path.name, self._inflated, self.raw_bytes)
                 return out
         return b""
-
-    def _check_budget(self, more: int) -> None:
-        self._inflated += more
-        if self._inflated > MAX_TEXT_BYTES:
-            raise TraceError(f"{self.path.name}: decompresses to more than {MAX_TEXT_BYTES >> 30} GiB")
-        if self._inflated > RATIO_FREE_BYTES and self._inflated > MAX_RATIO * self.raw_bytes:
-            raise TraceError(
-                f"{self.path.name}: decompresses more than {MAX_RATIO} times, which no trace does",
-                action="Decompress it first if it can be trusted.",
-            )
-
-
-def plain_head(head: bytes) -> bytes:
-    """The beginning of the text whose gzip data begins with ``head``; empty where it cannot be inflated at all."""
-    for part in (head, head[: min(len(head) - 8, 256)]):  # without the checksum, which may be what is damaged
-        try:
-            return zlib.decompressobj(wbits=31).decompress(part, 1 << 16)
-        except zlib.error:
-            continue
-    return b""
 
 
 def _salvage(inflater: "zlib._Decompress", block: bytes) -> bytes:

@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 
 from tracescope.core.raw import RawCounter
-from tracescope.io.nsys.collector import LIMIT_NS, Collector
-from tracescope.io.nsys.database import MISSING, Database
+from tracescope.io.collector import SPAN_LIMIT_NS, Collector
+from tracescope.io.database import MISSING, Database
 from tracescope.io.nsys.schema import GPU_METRICS, Head
 
 GPU_BITS: Final = 0xFF
@@ -36,7 +36,7 @@ def read_metrics(
             if key not in codes and len(codes) < MAX_COUNTERS:
                 codes[key] = len(codes)
         code = np.array([codes.get(key, -1) for key in which], np.int64)
-        keep = (time > -LIMIT_NS) & (time < LIMIT_NS) & np.isfinite(value) & (code >= 0)
+        keep = (time > -SPAN_LIMIT_NS) & (time < SPAN_LIMIT_NS) & np.isfinite(value) & (code >= 0)
         collector.seen += len(rows)
         collector.imported += int(keep.sum())
         collector.drop("invalid_sample", int((~keep).sum()))

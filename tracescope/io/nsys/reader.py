@@ -6,9 +6,9 @@ from typing import Any, Final
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCounter, RawDevice, RawTrace, RawTrack
 from tracescope.core.report import Source
+from tracescope.io.collector import Collector
+from tracescope.io.database import MAGIC, Database
 from tracescope.io.importer import Importer, Progress
-from tracescope.io.nsys.collector import Collector
-from tracescope.io.nsys.database import MAGIC, Database
 from tracescope.io.nsys.metrics import read_metrics
 from tracescope.io.nsys.rows import RowReader
 from tracescope.io.nsys.schema import (
@@ -18,6 +18,7 @@ from tracescope.io.nsys.schema import (
     MEMCPY,
     MEMSET,
     NVTX,
+    REQUIRED,
     SYNCHRONIZATION,
     Head,
     host_tables,
@@ -26,8 +27,8 @@ from tracescope.io.nsys.schema import (
 )
 from tracescope.io.nsys.tracks import make_tracks
 
-DATABASE_SUFFIXES: Final = frozenset({".sqlite", ".sqlite3", ".db"})
-REPORT_SUFFIXES: Final = frozenset({".nsys-rep", ".qdrep"})
+DATABASE_SUFFIXES: Final = (".sqlite", ".sqlite3", ".db")
+REPORT_SUFFIXES: Final = (".nsys-rep", ".qdrep")
 LEFT_OUT: Final = {
     "SCHED_EVENTS": "cpu_scheduling",
     "COMPOSITE_EVENTS": "cpu_samples",
@@ -37,7 +38,7 @@ LEFT_OUT: Final = {
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the file is a SQLite database, or by its name ought to be one: then ``read`` says why it is not."""
-    return head.startswith(MAGIC) or path.suffix.lower() in DATABASE_SUFFIXES | REPORT_SUFFIXES
+    return head.startswith(MAGIC) or NSYS.named(path) or path.name.lower().endswith(REPORT_SUFFIXES)
 
 
 def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool = False) -> RawTrace:
@@ -53,23 +54,14 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         head = read_head(database)
         collector, counters, notes = _read_rows(database, head, progress)
         collector.flag("text_repaired", database.repaired)
-        events = collector.finish()
-        names = tuple(collector.names)
         tracks = make_tracks(collector.tracks, head)
-        return RawTrace(
-            source=Source(path.name, database.sha256, database.bytes, "nsys"),
-            events=events,
-            names=tuple(shown for shown, _ in names),
-            full_names=tuple(full or shown for shown, full in names),
-            categories=tuple(collector.categories),
-            tracks=tracks,
-            details=tuple(collector.details.texts),
+        events = collector.events(collector.taken(), tracks)
+        return collector.trace(
+            Source(path.name, database.sha256, database.bytes, "nsys"),
+            events,
+            tracks,
             devices=_devices(head, tracks),
             metadata=_metadata(head),
-            seen=collector.seen,
-            imported=collector.imported,
-            dropped=dict(collector.dropped),
-            flagged=dict(collector.flagged),
             has_absolute_clock=bool(head.epoch_ns),
             base_time_ns=head.epoch_ns,
             counters=counters,
@@ -104,15 +96,17 @@ def _read_rows(
     rows.read_ranges()
     collector = rows.collector
     counters = read_metrics(database, head, collector, report)
+    unread = sorted(name for name in REQUIRED if name.lower() in database.views)
+    collector.flag("view_not_read", len(unread))
     for table in left:
         count = database.count(table)
         collector.seen += count
         collector.drop(LEFT_OUT.get(table.name.upper(), "unsupported_table"), count)
-    return collector, counters, _notes(head, graphs, rows.unknown_strings)
+    return collector, counters, _notes(head, graphs, rows.unknown_strings, unread)
 
 
-def _notes(head: Head, graphs: int, unknown_strings: int) -> tuple[str, ...]:
-    notes = []
+def _notes(head: Head, graphs: int, unknown_strings: int, views: list[str]) -> tuple[str, ...]:
+    notes = [f"{name} is a view, not a table: its rows are not read" for name in views]
     if not head.has_strings and unknown_strings:
         notes.append("names missing: StringIds table not found")
     if graphs:
@@ -135,4 +129,4 @@ def _metadata(head: Head) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value}
 
 
-NSYS: Final = Importer("Nsight Systems SQLite export", sniff, read)
+NSYS: Final = Importer("Nsight Systems SQLite", DATABASE_SUFFIXES, "`nsys export --type sqlite`", sniff, read)

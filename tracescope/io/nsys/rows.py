@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracescope.core.columns import I64
-from tracescope.io.nsys.collector import Collector
-from tracescope.io.nsys.database import MISSING, Database, Row, Table
+from tracescope.core.raw import RawCategory
+from tracescope.io.collector import UNNAMED, Collector
+from tracescope.io.database import MISSING, Database, Row, Table
 from tracescope.io.nsys.schema import (
     COPY_KINDS,
     GRAPH_TRACE,
@@ -29,13 +30,8 @@ from tracescope.io.nsys.schema import (
 )
 from tracescope.io.nsys.tracks import DEVICE, HOST
 
-UNNAMED: Final = "(unnamed)"
-
 _START: Final = itemgetter(0)
 _END: Final = itemgetter(1)
-DRIVER_CLASS: Final = 1
-"""``eventClass`` of a call of the CUDA driver API; 0 is the runtime API."""
-
 _PLACE: Final = ("deviceId", "streamId", "globalPid", "contextId")
 _KERNEL_ARGUMENTS: Final = (
     "gridX",
@@ -120,13 +116,13 @@ class RowReader:
             return
         columns = ("start", "end", "correlationId", *_PLACE, "shortName", "demangledName", "mangledName")
         width = len(columns)
-        category = self.collector.categories["kernel"]
+        category = self.collector.words[RawCategory.KERNEL]
         names: dict[Row, tuple[str, str]] = {}
         for rows in self._pieces(table, (*columns, *_KERNEL_ARGUMENTS)):
             spelled = [row[7:10] for row in rows]
             for key in set(spelled) - names.keys():
                 names[key] = self._kernel_name(*key)
-            detail = self.collector.details.of(_kernel_arguments, [row[width:] for row in rows])
+            detail = self.collector.details.of_rows(_kernel_arguments, [row[width:] for row in rows])
             correlation = self._add_device(rows, [names[key] for key in spelled], category, detail)
             self.collector.flag("unknown_name", sum(MISSING in key[:1] for key in spelled))
             in_graph = np.array([row[-2] != MISSING or row[-1] != MISSING for row in rows])
@@ -141,7 +137,7 @@ class RowReader:
         """Rows that begin with start, end, correlation and _PLACE; returns their correlations."""
         launches = self._correlations([row[2] for row in rows], [row[5] for row in rows])
         self.collector.flag("missing_track_id", sum(MISSING in row[3:5] for row in rows))
-        self.collector.add(
+        self.collector.add_spans(
             np.fromiter(map(_START, rows), np.int64, len(rows)),
             np.fromiter(map(_END, rows), np.int64, len(rows)),
             name=self.collector.names.of(names),
@@ -160,14 +156,14 @@ class RowReader:
         more = ("copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId", "bytes", "copyCount", "graphNodeId")
         for rows in self._pieces(table, (*columns, *more)):
             names = [_copy_name(*row[7:10]) for row in rows]
-            detail = self.collector.details.of(_copy_arguments, [row[10:] for row in rows])
-            self._add_device(rows, names, self.collector.categories["gpu_memcpy"], detail)
+            detail = self.collector.details.of_rows(_copy_arguments, [row[10:] for row in rows])
+            self._add_device(rows, names, self.collector.words[RawCategory.COPY], detail)
         table = self.database.table(MEMSET)
         for rows in self._pieces(table, (*columns, "memKind", "bytes", "value", "graphNodeId")):
             kinds = [MEMORY_KINDS.get(row[7], "") for row in rows]
             names = [(f"Memset ({kind})", "") if kind else ("Memset", "") for kind in kinds]
-            detail = self.collector.details.of(_fill_arguments, [row[8:] for row in rows])
-            self._add_device(rows, names, self.collector.categories["gpu_memset"], detail)
+            detail = self.collector.details.of_rows(_fill_arguments, [row[8:] for row in rows])
+            self._add_device(rows, names, self.collector.words[RawCategory.COPY], detail)
 
     def read_graphs(self) -> int:
         """Whole replays of a CUDA graph, one row each; returns how many stand for kernels that are not recorded.
@@ -176,15 +172,15 @@ class RowReader:
         """
         table = self.database.table(GRAPH_TRACE)
         alone = 0
-        whole, shown = self.collector.categories["cuda_graph"], None
+        whole, shown = self.collector.words[RawCategory.KERNEL], None
         for rows in self._pieces(table, ("start", "end", "correlationId", *_PLACE, "graphId", "graphExecId")):
             launches = self._correlations([row[2] for row in rows], [row[5] for row in rows])
             again = np.array([launch in self._kernel_launches for launch in launches.tolist()])
             if again.any() and shown is None:
-                shown = self.collector.categories["gpu_user_annotation"]
+                shown = self.collector.words[RawCategory.ANNOTATION]
             alone += int((~again).sum())
             names = [(f"CUDA graph {row[7]}" if row[7] != MISSING else "CUDA graph", "") for row in rows]
-            detail = self.collector.details.of(_graph_arguments, [row[7:] for row in rows])
+            detail = self.collector.details.of_rows(_graph_arguments, [row[7:] for row in rows])
             self._add_device(rows, names, np.where(again, shown or 0, whole), detail)
         return alone
 
@@ -194,30 +190,28 @@ class RowReader:
         for rows in self._pieces(table, ("start", "end", "correlationId", *_PLACE, "syncType")):
             names = [(SYNCHRONIZATIONS.get(row[7], "Sync"), "") for row in rows]
             unlinked = [(*row[:2], MISSING, *row[3:]) for row in rows]
-            self._add_device(unlinked, names, self.collector.categories["cuda_sync"], 0)
+            self._add_device(unlinked, names, self.collector.words[RawCategory.ANNOTATION], 0)
 
     # --- host ---
 
     def read_calls(self, table: Table) -> None:
         """Calls on host threads: CUDA's own carry the correlation by which they launched device work."""
         cuda = table.name.upper() == RUNTIME
-        word = table.name.lower().removeprefix("cupti_activity_kind_")
-        category = self.collector.categories["cuda_runtime" if cuda else word]
-        driver = self.collector.categories["cuda_driver"] if cuda else category
-        columns = ("start", "end", "nameId", "globalTid", "eventClass", "correlationId", "returnValue")
+        category = self.collector.words[RawCategory.RUNTIME if cuda else RawCategory.OTHER]
+        columns = ("start", "end", "nameId", "globalTid", "correlationId", "returnValue")
         for rows in self._pieces(table, columns):
             threads = [row[3] for row in rows]
             pids = [thread & ~0xFF_FFFF if thread != MISSING else MISSING for thread in threads]
-            failed = [row[6:] if row[6] not in {MISSING, 0} else () for row in rows]
+            failed = [row[5:] if row[5] not in {MISSING, 0} else () for row in rows]
             self.collector.flag("unknown_name", sum(row[2] == MISSING for row in rows))
-            self.collector.add(
+            self.collector.add_spans(
                 np.array([row[0] for row in rows], np.int64),
                 np.array([row[1] for row in rows], np.int64),
                 name=self.collector.names.of([(self.string(row[2]), "") for row in rows]),
-                category=np.array([driver if row[4] == DRIVER_CLASS else category for row in rows], np.uint8),
+                category=category,
                 track=self._threads(threads),
-                detail=self.collector.details.of(_call_arguments, failed),
-                correlation=self._correlations([row[5] for row in rows], pids) if cuda else -1,
+                detail=self.collector.details.of_rows(_call_arguments, failed),
+                correlation=self._correlations([row[4] for row in rows], pids) if cuda else -1,
             )
 
     def _threads(self, threads: list[int]) -> NDArray[np.uint32]:
@@ -230,10 +224,10 @@ class RowReader:
         if table is None:
             return
         domains = self._domains(table)
-        category = self.collector.categories["nvtx"]
+        category = self.collector.words[RawCategory.ANNOTATION]
         columns = ("start", "end", "eventType", "globalTid", "textId", "domainId", "jsonTextId")
         values = ("uint64Value", "int64Value", "uint32Value", "int32Value")
-        width = len(columns)
+        more = len(columns) + len(values)
         describe = _range_arguments(domains, self.head.strings)
         for rows in self._pieces(table, (*columns, *values), ("text", "jsonText")):
             labels = sum(row[2] in NVTX_LABELS for row in rows)
@@ -247,13 +241,13 @@ class RowReader:
             is_mark = np.array([row[2] in NVTX_MARKS for row in shown])
             texts = [row[-2] or self.string(row[4]) for row in shown]
             self.collector.flag("unknown_name", sum(text == UNNAMED for text in texts))
-            self.collector.add(
+            self.collector.add_spans(
                 start,
                 np.where(is_mark, start, np.array([row[1] for row in shown], np.int64)),
                 name=self.collector.names.of([(text, "") for text in texts]),
                 category=category,
                 track=self._threads([row[3] for row in shown]),
-                detail=self.collector.details.of(describe, [(*row[5 : width + len(values)], row[-1]) for row in shown]),
+                detail=self.collector.details.of_rows(describe, [(*row[5:more], row[-1]) for row in shown]),
             )
 
     def _domains(self, table: Table) -> dict[int, str]:

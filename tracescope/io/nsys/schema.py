@@ -5,7 +5,7 @@ from typing import Final
 
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawDevice
-from tracescope.io.nsys.database import MISSING, Database, Row, Table
+from tracescope.io.database import MISSING, Database, Row, Table
 
 CUDA: Final = "CUPTI_ACTIVITY_KIND_"
 KERNEL: Final = CUDA + "KERNEL"
@@ -137,6 +137,12 @@ def _check(database: Database, schema: str) -> None:
         raise TraceError(
             f"{name}: a SQLite database, but not a Nsight Systems export (it has no META_DATA_EXPORT table)",
             action="Export the report with: nsys export --type sqlite REPORT.nsys-rep",
+        )
+    viewed = [t for t in (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, RUNTIME) if t.lower() in database.views]
+    if viewed and database.table(KERNEL) is None and not database.table(RUNTIME):
+        raise TraceError(
+            f"{name}: {viewed[0]} is a view, not a table: views are not read",
+            action="Export the report again, or copy what the view shows into a table of that name.",
         )
     if not any(database.table(t) for t in (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, RUNTIME)):
         raise TraceError(

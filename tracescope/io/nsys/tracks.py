@@ -2,18 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from tracescope.core.raw import RawTrack
-from tracescope.io.nsys.database import MISSING
+from tracescope.io.collector import NO_PROCESS, NO_THREAD
+from tracescope.io.database import MISSING
 from tracescope.io.nsys.schema import MASK_24, Head
 
 DEVICE: Final = 0
 HOST: Final = 1
 """First element of a track's key: (DEVICE, device, stream, globalPid, context) or (HOST, globalTid)."""
 
-NO_PROCESS: Final = "(no process)"
-NO_THREAD: Final = "(no thread)"
 NO_STREAM: Final = frozenset({MISSING, -1, 0xFFFF_FFFF})
 
 
@@ -25,11 +25,35 @@ def process_of(global_id: int) -> int:
 def make_tracks(keys: Iterable[tuple[int, ...]], head: Head) -> tuple[RawTrack, ...]:
     """The tracks of ``keys``, in their order. Streams of one number on one GPU differ by process and context."""
     keys = list(keys)
+    ranks = _ranks(keys, head)
     streams = Counter((gpu_of(key, head), key[2]) for key in keys if key[0] == DEVICE)
-    return tuple(
+    tracks = (
         _stream(key, head, shared=streams[gpu_of(key, head), key[2]] > 1) if key[0] == DEVICE else _thread(key, head)
         for key in keys
     )
+    return tuple(replace(track, rank=ranks.get(_global_pid(key), -1)) for track, key in zip(tracks, keys, strict=True))
+
+
+def _global_pid(key: tuple[int, ...]) -> int:
+    """The globalPid of a track's process, MISSING where it names none."""
+    if key[0] == DEVICE:
+        return key[3]
+    return key[1] & ~MASK_24 if key[1] != MISSING else MISSING
+
+
+def _ranks(keys: Iterable[tuple[int, ...]], head: Head) -> dict[int, int]:
+    """The rank of each process (by globalPid) that works on GPUs of its own, where several do; else none.
+
+    Processes are numbered by their first GPU: that is how launchers hand GPUs out.
+    """
+    gpus: dict[int, set[int]] = {}
+    for key in keys:
+        if key[0] == DEVICE and key[3] != MISSING:
+            gpus.setdefault(key[3], set()).add(gpu_of(key, head))
+    used = [gpu for own in gpus.values() for gpu in own]
+    if len(gpus) < 2 or len(set(used)) < len(used) or min(used) < 0:
+        return {}
+    return {pid: rank for rank, pid in enumerate(sorted(gpus, key=lambda pid: min(gpus[pid])))}
 
 
 def gpu_of(key: tuple[int, ...], head: Head) -> int:

@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self
 
 from tracescope.core.errors import TraceError
+from tracescope.io.gzipped import BLOCK, GZIP_MAGIC, check_inflation
 from tracescope.io.importer import Progress
 from tracescope.io.perfetto.wire import BYTES, FIXED_32, FIXED_64, VARINT, WireError, read_varint
 
-GZIP_MAGIC: Final = b"\x1f\x8b"
-BLOCK: Final = 1 << 20
 PACKET: Final = 1
 """The one field of a trace: ``repeated TracePacket packet``."""
 MAX_PACKET_BYTES: Final = 64 << 20
 """Recorders cut packets at some hundred KiB; a packet of packed packets is the largest, a few MiB."""
-MAX_TRACE_BYTES: Final = 8 << 30
-MAX_RATIO: Final = 200
-RATIO_FREE_BYTES: Final = 64 << 20
 
 _HEADER: Final = 20
 """Bytes that a tag and a length take at most."""
@@ -34,6 +30,8 @@ class PacketSource:
         self.path = path
         self.bytes = 0
         self.cut_at: int | None = None
+        self.trailing = False
+        """Something that is no gzip follows the gzip data."""
         self._progress = progress
         self._digest = hashlib.sha256()
         self._inflated = 0
@@ -130,7 +128,10 @@ class PacketSource:
                 yield piece
             block = inflater.unconsumed_tail or self._raw()
             if inflater.eof:
-                block = inflater.unused_data + block
+                block = (inflater.unused_data + block).lstrip(b"\0")  # padding between members
+                if block and not block.startswith(GZIP_MAGIC[:1]):
+                    self.trailing = True
+                    return
                 inflater = zlib.decompressobj(wbits=31)
                 begun = bool(block)
         if begun:
@@ -158,8 +159,7 @@ class PacketSource:
 
     def _check_inflated(self, more: int) -> None:
         self._inflated += more
-        if self._inflated > MAX_TRACE_BYTES or self._inflated > max(RATIO_FREE_BYTES, self.bytes * MAX_RATIO):
-            raise TraceError(f"{self.path.name}: not read: it unpacks to more than {self._inflated:,} bytes")
+        check_inflation(self.path.name, self._inflated, self.bytes)
 
 
 def _field_at(data: bytes, at: int) -> tuple[int, int, int]:
@@ -182,11 +182,6 @@ def first_packet(head: bytes) -> bytes | None:
     """The first packet in the first bytes of a file, None where they do not begin with one, or not with a whole one
     that another one or the end follows. A file of one long packet begins with as much of it as there is.
     """
-    if head.startswith(GZIP_MAGIC):
-        try:
-            head = zlib.decompressobj(wbits=31).decompress(head, 1 << 16)
-        except zlib.error:
-            return None
     if head[:1] != bytes([PACKET << 3 | BYTES]):
         return None
     try:

@@ -1,16 +1,17 @@
 """Packets become rows: slices, instants, counters and stages of a GPU."""
 
 import math
-from collections import Counter
 from typing import Any, Final
 
+import msgspec
+
 from tracescope.core.errors import TraceError
-from tracescope.io.chrome.tables import MAX_TEXT, UNNAMED
+from tracescope.io.chrome.repair import MAX_DEPTH, depth_of
+from tracescope.io.collector import MAX_TEXT, MAX_TRACKS, PER_EVENT_KEYS, UNNAMED, Collector, Rows
 from tracescope.io.perfetto import sequences
 from tracescope.io.perfetto.packets import PacketSource
 from tracescope.io.perfetto.sequences import LIMIT_NS, Clocks, Sequence
-from tracescope.io.perfetto.tables import MAX_CATEGORIES, Columns, Details, Words, plain_value
-from tracescope.io.perfetto.tracks import MAX_TRACKS, Tracks
+from tracescope.io.perfetto.tracks import TrackTree
 from tracescope.io.perfetto.wire import (
     Message,
     WireError,
@@ -36,31 +37,24 @@ BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 LEGACY_TYPES: Final = {ord("B"): BEGIN, ord("E"): END, ord("I"): INSTANT, ord("i"): INSTANT, ord("X"): INSTANT}
 """Phases of events that came from a Chrome trace; those of X carry their duration."""
 
-WORDS: Final = {"kernel_dispatch": "kernel", "memory_copy": "gpu_memcpy", "marker_api": "nvtx"}
-"""What rocprofv3 calls kernels, copies and markers, in the words every reader uses."""
 CORRELATIONS: Final = ("correlation", "corr_id", "correlation_id")
 STAGE_CATEGORIES: Final = {1: "graphics", 2: "kernel"}
+PER_EVENT: Final = frozenset(PER_EVENT_KEYS) | {"begin_ns", "end_ns", "delta_ns", "corr_id", "correlation_id"}
 MAX_NESTING: Final = 16
 MAX_63: Final = (1 << 63) - 1
 
 
-class EventReader:
+class EventReader(Collector):
     """Everything that packets said so far. ``seen == imported + sum(dropped)`` once ends have found their begins."""
 
     def __init__(self, source: PacketSource) -> None:
+        super().__init__()
         self.source = source
-        self.seen = 0
-        self.imported = 0
-        self.dropped: Counter[str] = Counter()
-        self.flagged: Counter[str] = Counter()
-        self.names = Words()
-        self.categories = Words(MAX_CATEGORIES)
-        self.details = Details(self.flagged)
-        self.tracks = Tracks()
+        self.tree = TrackTree()
         self.clocks = Clocks(self.flagged)
-        self.rows = Columns("start", "duration", "name", "category", "track", "correlation", "detail", "stage")
+        self.whole = Rows("start", "duration", "name", "category", "track", "correlation", "detail", "stage")
         """Complete events; ``stage`` is the id of a GPU stage, -1 for others."""
-        self.marks = Columns("start", "key", "name", "category", "track", "correlation", "detail", "ends")
+        self.marks = Rows("start", "key", "name", "category", "track", "correlation", "detail", "ends")
         self.samples: dict[int, tuple[list[int], list[float]]] = {}
         """Times and values of each counter, by its track's uuid."""
         self.launched_by: dict[int, int] = {}
@@ -77,7 +71,7 @@ class EventReader:
                     self._take_one(inner)
                 return
         except WireError:
-            self._drop("unreadable_packet")
+            self._leave("unreadable_packet")
             return
         self._take_one(data, packet)
 
@@ -85,7 +79,7 @@ class EventReader:
         try:
             self._read(parse(data) if packet is None else packet)
         except WireError:
-            self._drop("unreadable_packet")
+            self._leave("unreadable_packet")
 
     def _read(self, packet: Message) -> None:
         sequence = self._sequence(number(packet, 10))
@@ -102,12 +96,12 @@ class EventReader:
             self._read_stage(stages[-1], packet, sequence)
         elif DESCRIPTOR in packet:
             for descriptor in messages(packet, DESCRIPTOR):
-                self.tracks.describe(descriptor)
+                self.tree.describe(descriptor)
             self._count()
         elif packet.keys() <= SHARED:
             self._count()
         else:
-            self._drop("unsupported_packet")
+            self._leave("unsupported_packet")
 
     def _sequence(self, identity: int) -> Sequence:
         found = self._sequences.get(identity)
@@ -119,7 +113,7 @@ class EventReader:
         self.seen += 1
         self.imported += 1
 
-    def _drop(self, reason: str) -> None:
+    def _leave(self, reason: str) -> None:
         self.seen += 1
         self.dropped[reason] += 1
 
@@ -133,16 +127,16 @@ class EventReader:
         else:
             time = number(event, 16) * 1000 if 16 in event else None
             if time is None:
-                return self._drop("no_timestamp")
+                return self._leave("no_timestamp")
         if time is None:
-            return self._drop("unknown_clock")
+            return self._leave("unknown_clock")
         if not 0 <= time < LIMIT_NS:
-            return self._drop("invalid_timestamp")
+            return self._leave("invalid_timestamp")
         uuid = number(event, 11, sequence.track)
         if kind == COUNTER:
             return self._read_sample(event, time, uuid)
         if kind not in {BEGIN, END, INSTANT}:
-            return self._drop("unsupported_event")
+            return self._leave("unsupported_event")
         if 12 in event or 46 in event:
             self.flagged["counters_of_events_not_read"] += 1
         track = self._track(uuid)
@@ -155,17 +149,17 @@ class EventReader:
         if not name:
             self.flagged["unknown_name"] += 1
         arguments = self._arguments(event, sequence)
-        row = self.names.of(name or UNNAMED), self._category(event, sequence), track
-        rest = self._correlation(event, arguments), self.details.of(arguments)
+        row = self.names[name[:MAX_TEXT] or UNNAMED], self._category(event, sequence), track
+        rest = self._correlation(event, arguments), self._detail(arguments)
         if kind == BEGIN:
             self.marks.add(time, track, *row, *rest, 0)
             return None
         lasts = signed(number(legacy, 3)) * 1000 if number(legacy, 2) == ord("X") else 0
-        self.rows.add(time, max(min(lasts, LIMIT_NS), 0), *row, *rest, -1)
+        self.whole.add(time, max(min(lasts, LIMIT_NS), 0), *row, *rest, -1)
         return None
 
     def _track(self, uuid: int) -> int:
-        track = self.tracks.of(uuid)
+        track = self.tree.of(uuid)
         if track >= MAX_TRACKS:
             raise TraceError(f"{self.source.path.name}: has more than {MAX_TRACKS:,} tracks")
         return track
@@ -174,8 +168,7 @@ class EventReader:
         word = text({22: event.get(22, [])[:1]}, 22)
         if not word:
             word = sequence.text(sequences.CATEGORIES, next(iter(numbers(event, 3)), 0))
-        word = word[:MAX_TEXT].lower()
-        return self.categories.of(WORDS.get(word, word))
+        return self.words[word[:MAX_TEXT].lower()]
 
     def _correlation(self, event: Message, arguments: dict[str, Any]) -> int:
         """What ties a launch to what it launched: an argument, the event's own field, or the one flow it is part of."""
@@ -199,7 +192,7 @@ class EventReader:
     def _read_sample(self, event: Message, time: int, uuid: int) -> None:
         value: float | None = float(signed(number(event, 30))) if 30 in event else real(event, 44)
         if value is None or not math.isfinite(value):
-            return self._drop("invalid_value")
+            return self._leave("invalid_value")
         self._track(uuid)
         times, values = self.samples.setdefault(uuid, ([], []))
         times.append(time)
@@ -207,6 +200,9 @@ class EventReader:
         return self._count()
 
     # --- arguments ---
+
+    def _detail(self, arguments: dict[str, Any]) -> int:
+        return self.details.of({name: value for name, value in arguments.items() if name not in PER_EVENT})
 
     def _arguments(self, event: Message, sequence: Sequence) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -241,12 +237,12 @@ class EventReader:
     def _read_stage(self, stage: Message, packet: Message, sequence: Sequence) -> None:
         time = self.clocks.time(packet, sequence)
         if time is None:
-            return self._drop("unknown_clock")
+            return self._leave("unknown_clock")
         lasts = number(stage, 2)
         if not 0 <= time < LIMIT_NS:
-            return self._drop("invalid_timestamp")
+            return self._leave("invalid_timestamp")
         if lasts >= LIMIT_NS:
-            return self._drop("invalid_duration")
+            return self._leave("invalid_duration")
         self._count()
         kernel = sequence.interned[sequences.KERNELS].get(number(stage, 19))
         specified = sequence.interned[sequences.STAGES].get(number(stage, 14))
@@ -257,7 +253,7 @@ class EventReader:
             self.flagged["unknown_name"] += 1
         word = "kernel" if kernel else STAGE_CATEGORIES.get(number(specified, 4) if specified else 0, "gpu_stage")
         queue = number(stage, 13)
-        track = self.tracks.of_queue(
+        track = self.tree.of_queue(
             gpu=signed(number(stage, 11)), queue=queue, name=sequence.text(sequences.STAGES, queue)
         )
         arguments: dict[str, Any] = {"stage": shown} if shown and shown != name else {}
@@ -267,8 +263,8 @@ class EventReader:
             arguments |= self._launch(launch, sequence)
         for extra in messages(stage, 6):
             arguments[text(extra, 1)[:MAX_TEXT]] = plain_value(text(extra, 2))
-        row = self.names.of(name or UNNAMED), self.categories.of(word), track
-        self.rows.add(time, lasts, *row, -1, self.details.of(arguments), number(stage, 1) & MAX_63)
+        row = self.names[name[:MAX_TEXT] or UNNAMED], self.words[word], track
+        self.whole.add(time, lasts, *row, -1, self._detail(arguments), number(stage, 1) & MAX_63)
         return None
 
     def _launch(self, launch: Message, sequence: Sequence) -> dict[str, Any]:
@@ -295,3 +291,13 @@ def _whole(message: Message, fields: dict[int, Any]) -> Any:
         if field in message:
             return of(number(message, field))
     return None
+
+
+def plain_value(text: str) -> Any:
+    """What ``text`` says where it is a JSON list or object (shapes are written so), else the text itself."""
+    if text[:1] in {"[", "{"} and len(text) <= MAX_TEXT and depth_of(text.encode()) <= MAX_DEPTH:
+        try:
+            return msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeError):
+            return text
+    return text

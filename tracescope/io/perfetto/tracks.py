@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from tracescope.core.raw import RawTrack
-from tracescope.io.chrome.tables import MAX_TEXT, NO_PROCESS, NO_THREAD
+from tracescope.io.collector import MAX_TEXT, NO_PROCESS, NO_THREAD
 from tracescope.io.perfetto.wire import Message, messages, number, signed, text
 
-MAX_TRACKS: Final = 100_000
 MAX_PARENTS: Final = 64
 
 _GPU: Final = re.compile(r"\b(?:agent|gpu|device)\b\s*\[?(\d{1,4})", re.IGNORECASE)
@@ -40,7 +39,7 @@ UNITS: Final = {1: "ns", 2: "count", 3: "bytes"}
 _UNKNOWN: Final = Described(0, "", "", "", "", None)
 
 
-class Tracks:
+class TrackTree:
     """Numbers tracks in order of first use: those of descriptors by uuid, those of GPU queues by GPU and queue."""
 
     def __init__(self) -> None:

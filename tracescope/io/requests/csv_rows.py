@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tracescope.core.errors import TraceError
-from tracescope.io.requests.rows import SECONDS, BadCellError, Collector, datetime_ns, number_ns, tokens
+from tracescope.io.requests.rows import SECONDS, BadCellError, RequestRows, datetime_ns, number_ns, tokens
 
 _HEADER_WITHIN: Final = 30
 """Lines of preamble that are looked through for the column names."""
@@ -58,11 +58,11 @@ class _Header:
     line: int
 
 
-def collect_csv(name: str, text: str) -> tuple[Collector, str]:
+def collect_csv(name: str, text: str) -> tuple[RequestRows, str]:
     """The requests of one CSV text and the name of its layout. Raises TraceError where it is none that is known."""
     lines = io.StringIO(text, newline="").readlines()
     header = _find_header(name, lines)
-    made = Collector()
+    made = RequestRows()
     rows = list(_rows(name, lines[header.line + 1 :], header))
     time, prompt, output = header.place
     comma = header.delimiter != "," and any(_DECIMAL_COMMA.fullmatch(r[time]) for r in rows if len(r) == header.width)

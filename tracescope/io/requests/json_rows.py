@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from tracescope.core.errors import TraceError
-from tracescope.io.requests.rows import MILLISECONDS, SECONDS, BadCellError, Collector, number_ns, tokens
+from tracescope.io.requests.rows import MILLISECONDS, SECONDS, BadCellError, RequestRows, number_ns, tokens
 
 EXPECTED: Final = (
     "expected lines with timestamp, input_length and output_length, or a benchmark result with input_lens, "
@@ -22,13 +22,13 @@ class _Line(msgspec.Struct):
     timestamp: Any = None
     input_length: Any = None
     output_length: Any = None
-    session_id: Any = None
+    delay: Any = None
 
 
 _LINES: Final = msgspec.json.Decoder(_Line)
 
 
-def collect_json(name: str, text: str) -> tuple[Collector, str]:
+def collect_json(name: str, text: str) -> tuple[RequestRows, str]:
     """The requests of one JSON text and the name of its layout. Raises TraceError where it is none that is known."""
     whole = _whole(text)
     if isinstance(whole, dict) and "input_lens" in whole:
@@ -37,15 +37,19 @@ def collect_json(name: str, text: str) -> tuple[Collector, str]:
         lines: Iterator[_Line | None] = (_item(item) for item in whole)
     else:
         lines = (_line(line) for line in text.splitlines() if line.strip())
-    made, known = Collector(), 0
+    made, known = RequestRows(), 0
     for line in lines:
         if line is None:
             made.drop("bad_json")
             continue
         known += line.input_length is not None and line.output_length is not None
+        if line.timestamp is None and line.delay is not None:
+            # A turn of a conversation that begins so long after the one before has ended: nobody knows when that is.
+            made.drop("delay_after_turn")
+            continue
         try:
-            # RAGPulse counts seconds, as text, and is known by its sessions; the others count milliseconds.
-            unit = SECONDS if line.session_id is not None or isinstance(line.timestamp, str) else MILLISECONDS
+            # RAGPulse counts seconds, as text; all others count milliseconds, whatever else their lines say.
+            unit = SECONDS if isinstance(line.timestamp, str) else MILLISECONDS
             made.add(
                 number_ns(_text(line.timestamp), unit), *(_tokens(t) for t in (line.input_length, line.output_length))
             )
@@ -93,7 +97,7 @@ def _tokens(value: Any) -> int:
     return tokens(_text(value))
 
 
-def _benchmark(name: str, result: dict[str, Any]) -> Collector:
+def _benchmark(name: str, result: dict[str, Any]) -> RequestRows:
     prompts, outputs = result["input_lens"], result.get("output_lens")
     if not isinstance(prompts, list) or not isinstance(outputs, list):
         raise TraceError(f"{name}: input_lens and output_lens are not lists of lengths", action=EXPECTED)
@@ -111,7 +115,7 @@ def _benchmark(name: str, result: dict[str, Any]) -> Collector:
         )
     errors = result.get("errors")
     failed = errors if isinstance(errors, list) and len(errors) == len(prompts) else [""] * len(prompts)
-    made = Collector()
+    made = RequestRows()
     for start, prompt, output, error in zip(starts, prompts, outputs, failed, strict=True):
         if error:
             made.drop("failed")

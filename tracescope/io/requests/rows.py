@@ -93,7 +93,7 @@ def tokens(text: str) -> int:
 
 
 @dataclass
-class Collector:
+class RequestRows:
     """Requests as they are read, and the count of what was left out by reason."""
 
     arrival: list[int] = field(default_factory=list)

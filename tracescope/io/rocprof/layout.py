@@ -4,7 +4,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from tracescope.io.chrome.tables import MAX_TEXT
+from tracescope.io.collector import MAX_TEXT
 
 TOOL: Final = "rocprofiler-sdk-tool"
 UNREADABLE: Final = (msgspec.DecodeError, RecursionError, OverflowError, UnicodeError, ValueError)

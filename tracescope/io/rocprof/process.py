@@ -8,9 +8,8 @@ import msgspec
 import numpy as np
 
 from tracescope.core.columns import I64
-from tracescope.core.raw import RawDevice, RawTrack
-from tracescope.io.chrome.tables import MAX_TEXT, UNNAMED
-from tracescope.io.nsys.collector import LIMIT_NS, Collector
+from tracescope.core.raw import RawCategory, RawDevice, RawTrack
+from tracescope.io.collector import MAX_TEXT, SPAN_LIMIT_NS, UNNAMED, Collector
 from tracescope.io.rocprof.layout import (
     UNREADABLE,
     Agent,
@@ -40,7 +39,6 @@ FRAME_BUFFERS: Final = frozenset({1, 2})
 """Heap types of memory banks that are the GPU's own memory."""
 MAX_CORRELATION: Final = 1 << 48
 """Ids of one process; those of the n-th of a file are kept apart above n times it."""
-MAX_CATEGORIES: Final = 250
 DEVICE: Final = 0
 _HOST: Final = 1
 _STREAM: Final = 0
@@ -92,15 +90,13 @@ class ProcessReader:
             self.collector.seen += lost
             self.collector.drop("pc_sample" if name.startswith("pc_sample") else "unreadable_record", lost)
             if name in KERNELS:
-                self._add(records, "kernel", self._kernel_name, self._kernel_track, self._kernel_detail)
+                self._add(records, RawCategory.KERNEL, self._kernel_name, self._kernel_track, self._kernel_detail)
             elif name in COPIES:
-                self._add(records, "gpu_memcpy", self._copy_name, self._copy_track, self._copy_detail)
+                self._add(records, RawCategory.COPY, self._copy_name, self._copy_track, self._copy_detail)
             elif name == MARKERS:
-                self._add(records, "nvtx", self._marker_name, self._thread, self._call_detail)
+                self._add(records, RawCategory.ANNOTATION, self._marker_name, self._thread, self._call_detail)
             else:
-                word = name.lower()[:100]
-                if word not in self.collector.categories and len(self.collector.categories) >= MAX_CATEGORIES:
-                    word = "(other)"
+                word = RawCategory.RUNTIME if name.endswith("_api") else RawCategory.OTHER
                 self._add(records, word, self._operation, self._thread, self._call_detail)
         for name, raw in self._process.callback_records.items():
             count = count_items(raw)
@@ -110,7 +106,7 @@ class ProcessReader:
     def _add(
         self,
         records: Sequence[Record],
-        category: str,
+        category: RawCategory,
         name: Callable[[Record], tuple[str, str]],
         track: Callable[[Record], tuple[int, ...]],
         detail: Callable[..., dict[str, Any]],
@@ -120,13 +116,13 @@ class ProcessReader:
         collector = self.collector
         names = [name(record) for record in records]
         collector.flag("unknown_name", sum(shown == UNNAMED for shown, _ in names))
-        collector.add(
+        collector.add_spans(
             _times([record.start_timestamp for record in records]),
             _times([record.end_timestamp for record in records]),
             name=collector.names.of(names),
-            category=collector.categories[category],
+            category=collector.words[category],
             track=collector.tracks.of([track(record) for record in records]),
-            detail=collector.details.of(_as_is, [_pairs(detail(record), record) for record in records]),
+            detail=collector.details.of_rows(_as_is, [_pairs(detail(record), record) for record in records]),
             correlation=np.fromiter((self._correlation(record) for record in records), np.int64, len(records)),
         )
 
@@ -244,4 +240,4 @@ def _as_is(pairs: tuple[Any, ...]) -> dict[str, Any]:
 
 def _times(times: list[int]) -> I64:
     """int64[n]; what is no time (the profiler writes 0 where it has none) is past the limit, so that it is dropped."""
-    return np.array([time if 0 < time < LIMIT_NS else LIMIT_NS for time in times], np.int64)
+    return np.array([time if 0 < time < SPAN_LIMIT_NS else SPAN_LIMIT_NS for time in times], np.int64)

@@ -1,33 +1,26 @@
 """Reads one file of rocprofiler-sdk JSON into a RawTrace."""
 
 import re
-import zlib
 from pathlib import Path
 from typing import Final
 
 from tracescope.core.errors import TraceError, printable
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import Source
-from tracescope.io.chrome.text import GZIP_MAGIC, TextSource, encoding_of
+from tracescope.io.chrome.text import TextSource, encoding_of
+from tracescope.io.collector import MAX_TRACKS, Collector
 from tracescope.io.importer import Importer, Progress
-from tracescope.io.nsys.collector import Collector
 from tracescope.io.rocprof.layout import TOOL, UNREADABLE, decode_file
 from tracescope.io.rocprof.process import DEVICE, ProcessReader
 
 MAX_FILE_TEXT: Final = 2 << 30
 """The text is held as a whole."""
-MAX_TRACKS: Final = 100_000
 
 _HEAD: Final = re.compile(r'\s*\{\s*"' + TOOL + '"')
 
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the text begins with the one key of these files."""
-    if head.startswith(GZIP_MAGIC):
-        try:
-            head = zlib.decompressobj(wbits=31).decompress(head, 1 << 16)
-        except zlib.error:
-            return False
     encoding, mark = encoding_of(head)
     return _HEAD.match(head[mark:].decode(encoding, "replace")) is not None
 
@@ -40,6 +33,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         text = _whole_text(source)
         source_is = Source(path.name, source.sha256, source.raw_bytes, "rocprof")
     collector = Collector()
+    collector.flag("trailing_text", int(source.trailing))
     if not text.isascii():
         repaired = text.decode("utf-8", "replace").encode()
         collector.flag("text_repaired", int(repaired != text))
@@ -56,32 +50,25 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         reader.read_all()
         if len(collector.tracks) > MAX_TRACKS:
             raise TraceError(f"{path.name}: has more than {MAX_TRACKS:,} tracks")
-    events = collector.finish()
-    if not len(events):
+    if not collector.imported:
         raise TraceError(
             f"{path.name}: rocprofiler-sdk JSON without any record that has times ({collector.seen:,} others)",
             action="Record with: rocprofv3 --runtime-trace --output-format json",
         )
-    names = tuple(collector.names)
     used = {key[2] for key in collector.tracks if key[0] == DEVICE}
     devices = [device for reader in readers for device in reader.devices]
-    return RawTrace(
-        source=source_is,
-        events=events,
-        names=tuple(shown for shown, _ in names),
-        full_names=tuple(full or shown for shown, full in names),
-        categories=tuple(collector.categories),
-        tracks=tuple(readers[key[1]].track(key) for key in collector.tracks),
-        details=tuple(collector.details.texts),
+    tracks = tuple(readers[key[1]].track(key) for key in collector.tracks)
+    return collector.trace(
+        source_is,
+        collector.events(collector.taken(), tracks),
+        tracks,
         devices=tuple({d.device: d for d in reversed(devices) if d.device in used or not used}.values())[::-1],
-        seen=collector.seen,
-        imported=collector.imported,
-        dropped=dict(collector.dropped),
-        flagged=dict(collector.flagged),
     )
 
 
-ROCPROF: Final = Importer("rocprofiler-sdk JSON", sniff, read)
+ROCPROF: Final = Importer(
+    "rocprofiler-sdk JSON", (".json",), "`rocprofv3 --output-format json`", sniff, read, unzips=True
+)
 
 
 def _whole_text(source: TextSource) -> bytes:

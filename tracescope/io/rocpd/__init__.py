@@ -1,0 +1,1 @@
+"""Reads the SQLite databases that rocprofv3 writes (rocpd)."""

@@ -1,0 +1,1 @@
+"""Reads XPlane protobuf, as JAX and XLA profilers write it."""

@@ -1,0 +1,1 @@
+"""What texts mean: kernel names, markers, shapes, messages of collectives."""

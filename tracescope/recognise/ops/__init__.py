@@ -1,0 +1,1 @@
+"""One op an event: which op, in which layer."""

@@ -1,0 +1,1 @@
+"""Where steps are, how far they reach and what each of them is."""

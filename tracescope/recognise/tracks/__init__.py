@@ -1,0 +1,1 @@
+"""Where events ran, and who launched them."""
