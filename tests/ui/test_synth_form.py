@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tracescope.cli.app import run
+from tracescope.core.errors import TraceError
 from tracescope.load import save_trace
 from tracescope.ui import backend
 from tracescope.ui.main_window import MainWindow
@@ -52,6 +53,15 @@ def test_a_split_that_engines_refuse_is_one_message_in_the_form(make_window: Mak
     assert card.button.isEnabled()
     assert "one of 16 ranks" in card._whose.text()
     assert "8 KV heads on 16 ranks" in card.said.text()
+
+
+def test_a_machine_without_a_link_rate_cannot_be_split_over(make_window: MakeWindow) -> None:
+    card = make_window().welcome.card
+    card.set_form(SynthForm(hardware="lesson-1tbs", ranks=2))
+    assert "link" in card.said.text()
+    assert not card.button.isEnabled()
+    with pytest.raises(TraceError, match="link"):
+        backend.synthesize_document(card.form(), "refused as well")
 
 
 @pytest.mark.parametrize(

@@ -206,8 +206,8 @@ class SynthCard(QFrame):
         self._notes["Weights"].setText(f"{model.weights}: {size(worked.weight_bytes)} read per step")
         self._notes["KV cache"].setText(f"{model.kv}: {count(worked.kv_per_token)} B a token")
         self._notes["Machine"].setText(f"{rate(basis.bandwidth_bytes_per_s)}, {short_source(basis.bandwidth_source)}")
-        link = f"over {rate(basis.link_bytes_per_s)} a direction" if basis.link_bytes_per_s else "link rate unknown"
-        self._notes["Ranks"].setText("one device, the whole model" if worked.ranks == 1 else f"tensor parallel, {link}")
+        split = f"tensor parallel, over {rate(basis.link_bytes_per_s)} a direction"
+        self._notes["Ranks"].setText(split if worked.ranks > 1 else "one device, the whole model")
         self._notes["Batch"].setText("requests, one token each per step")
         self._notes["Context"].setText("tokens cached per request at step 0")
         self._notes["Profile"].setText(_PROFILE_NOTES.get(self.profile.currentText(), ""))

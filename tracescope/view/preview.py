@@ -5,6 +5,7 @@ from math import fsum
 
 import numpy as np
 
+from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis, HardwareSpec
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.units import count, millis, one_of_ranks, plural, size
@@ -18,15 +19,15 @@ from tracescope.view.part_words import FloorPart, parts_of
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Sizes in bytes and times in ns of the first step; a time is None where the machine cannot price it.
+    """Sizes in bytes and times in ns of the first step.
 
     ``floor_ns`` is the op floor, the one that ``tracescope floor`` takes its rates from, and ``parts`` are what it is
-    made of (empty where it is not known). Bytes, capacity and times are those of one of ``ranks``.
+    made of. Bytes, capacity and times are those of one of ``ranks``.
     """
 
     weight_bytes: int
     kv_per_token: int
-    floor_ns: float | None
+    floor_ns: float
     parts: tuple[FloorPart, ...]
     ops: int
     batch: int
@@ -38,8 +39,7 @@ class Preview:
     @property
     def tokens_per_s(self) -> float | None:
         """Generated tokens a second at the floor."""
-        floor = self.floor_ns
-        return self.batch * 1e9 / floor if floor else None
+        return self.batch * 1e9 / self.floor_ns if self.floor_ns else None
 
     @property
     def headline(self) -> str:
@@ -61,16 +61,18 @@ class Preview:
 def preview(model: ModelSpec, hardware: HardwareSpec, basis: Basis, workload: Workload) -> Preview:
     """The arithmetic of one step, through the same functions as ``tracescope floor``.
 
-    Raises TraceError where the model cannot be split over the ranks.
+    Raises TraceError where the model cannot be split over the ranks, or the machine cannot price what they send.
     """
     ranks = workload.tensor_parallel
     notes = split_notes(model, ranks)
     totals, floor = step_totals(model, workload), ops_total_s(model, workload, basis)
+    if floor is None:
+        raise TraceError("the floor of a link transfer is not known", action="use a machine whose link rate is known")
     return Preview(
         weight_bytes=totals.weight_read,
         kv_per_token=kv_bytes_per_token(model, ranks),
-        floor_ns=None if floor is None else floor * 1e9,
-        parts=() if floor is None else _parts(model, workload, basis, totals),
+        floor_ns=floor * 1e9,
+        parts=_parts(model, workload, basis, totals),
         ops=op_count(model, ranks),
         batch=workload.batch,
         memory=capacity(model, hardware, workload),
