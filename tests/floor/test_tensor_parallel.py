@@ -56,7 +56,7 @@ def test_heads_that_do_not_divide_are_refused_everywhere() -> None:
     ):
         with pytest.raises(TraceError, match="71 attention heads do not divide over 2 ranks") as refused:
             price()
-        assert "--tp with one of 1, 71" in str(refused.value.action)
+        assert "use one of 1, 71 ranks (--tp)" in str(refused.value.action)
 
 
 def test_what_is_kept_twice_or_padded_is_said() -> None:

@@ -1,4 +1,4 @@
-"""Moves from one view to the next: along the critical path, and only along it."""
+"""Moves from one view to the next: in device time, and only along it."""
 
 from tests.lod.made_traces import STREAM, Made, make_trace
 from tests.ui.drawn import document_of, llama
@@ -53,7 +53,7 @@ def test_from_an_event_under_another_the_path_goes_on_from_its_place_in_time() -
 def test_only_an_event_that_owns_time_is_said_to_be_on_the_path() -> None:
     document = two_streams()
     words = {start: inspect_event(document, starting(document, start)).subtitle for start in (0, 20, 70, 130)}
-    assert {start: "on the critical path" in said for start, said in words.items()} == {
+    assert {start: "in device time" in said for start, said in words.items()} == {
         0: True, 20: False, 70: True, 130: False,
     }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Whole views: every zoom draws, nothing in sight vanishes, texts and edges stay in their columns."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,17 +9,21 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
 from tests.lod.made_traces import Made, make_trace, random_stream
-from tests.ui.drawn import document_of, is_colour, llama, painted
+from tests.ui.drawn import document_of, is_colour, llama, painted, pixels
 from tracescope.core.category import Category, Op, TrackKind
+from tracescope.core.model import Workload
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
 from tracescope.lod.fold import ids_in_sight
+from tracescope.models import load_hardware, load_model, make_basis
+from tracescope.synth.decode import synthesize
 from tracescope.ui.paint.counters import paint_bandwidth, paint_energy
 from tracescope.ui.paint.geometry import COMPACT, GUTTER, HUGE, LARGE, NORMAL, RIGHT, Sizes, sizes_for
 from tracescope.ui.paint.lanes import paint_lanes, place_rows
 from tracescope.ui.paint.run_strip import nice_top, paint_run_strip, step_at_x
 from tracescope.ui.paint.step_bar import paint_step_bar
 from tracescope.ui.paint.time_axis import paint_playhead, paint_time_axis, tick_step, ticks
+from tracescope.ui.picture import render_picture
 from tracescope.ui.theme import DARK, LIGHT, Theme
 from tracescope.view.document import Document
 from tracescope.view.step_facts import step_facts
@@ -131,6 +136,31 @@ def test_step_bar_shows_floor_and_gap_in_proportion(qapp: object) -> None:
     weights = np.flatnonzero(is_colour(image[28], LIGHT.kinds["W"].fill))
     share = facts.parts[0].ns / facts.duration_ns
     assert abs(weights[-1] - GUTTER - plot * share) <= 3
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("steps", [4, 400])
+def test_what_is_sent_is_communication_in_bar_strip_and_picture(qapp: object, theme: Theme, steps: int) -> None:
+    basis = make_basis(load_hardware("a100-80gb-sxm"))
+    workload = Workload(128, 16, tensor_parallel=8)
+    trace = synthesize(load_model("llama-3-8b"), basis, workload, steps=steps, profile="ideal")
+    document = Document(trace, basis, Path("split.tscope.h5"))
+    view = document.initial_view().with_(overlays=ALL)
+    sent, floor = (int(v[view.step]) for v in (document.floor_parts.link, document.series.floor_ops_ns))
+    assert sent > 0.25 * floor
+    assert document.floor_parts.compute.max() < 1000
+    plot = 900 - GUTTER - RIGHT
+    bar = painted(900, 94, theme, lambda p: paint_step_bar(p, QRectF(0, 0, 900, 94), document, view, theme, 1))[30]
+    strip = painted(900, 84, theme, lambda p: paint_run_strip(p, QRectF(0, 0, 900, 84), document, view, theme, 1))
+    whole = strip[:, GUTTER + plot // 2]
+    image = pixels(render_picture(document, view, (1600, 900), 1, theme))
+    row = image[127]
+    for line, room in ((bar, plot), (row, 1600 - 2 * 40 - 144)):
+        assert is_colour(line, theme.kinds["X"].fill).sum() == pytest.approx(room * sent / floor, abs=20)
+        assert not is_colour(line, theme.kinds["C"].fill).any()
+    solid = [int(is_colour(whole, theme.kinds[letter].fill).sum()) for letter in "WX"]
+    assert solid[1] / sum(solid) == pytest.approx(sent / floor, abs=0.12)
+    assert not is_colour(whole, theme.kinds["C"].fill).any()
 
 
 def test_overlays_switch_what_they_name(qapp: object) -> None:

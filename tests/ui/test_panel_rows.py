@@ -47,7 +47,7 @@ def test_a_step_shows_its_energy_and_the_parts_of_its_bar() -> None:
     assert shown.energy is not None
     assert sum(part for _, part in shown.energy_parts) == pytest.approx(shown.energy.mid)
     assert shown.facts is not None
-    assert [part.letter for part in shown.facts.parts[:2]] == ["W", "K"]
+    assert [part.letter for part in shown.facts.parts] == ["W", "W", "K", "A"]
     assert sum(part.ns for part in shown.facts.parts) + sum(gap.ns for gap in shown.facts.gaps) == shown.took_ns
 
 

@@ -19,7 +19,7 @@ def test_a_round_trip_keeps_every_field(tmp_path: Path) -> None:
         overlays=("floor",),
         replay_speed=10_000,
         recent=(Recent("/a.tscope.h5", 1, 2, 0.5, "2030-01-02T03:04"), Recent("/b.json")),
-        synth=SynthForm("m", "h", 2, 3, 4, "ideal"),
+        synth=SynthForm("m", "h", 2, 3, 4, "ideal", 8, "fp8", "int8"),
         geometry="AAAA",
         layout="BBBB",
     )

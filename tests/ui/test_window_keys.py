@@ -266,7 +266,7 @@ def test_a_drag_can_be_cancelled(window: MainWindow, qtbot: QtBot) -> None:
 
 
 def middle_of(window: MainWindow, event: int) -> QPoint:
-    """The middle of an event's bar in the lane of the critical path."""
+    """The middle of an event's bar in the lane of device time."""
     document, view = opened(window)
     lanes = window.timeline.lanes
     placed = lanes.placed(document, view)[0]

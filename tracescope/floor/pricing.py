@@ -94,6 +94,15 @@ def compute_binds(memory: Amounts, flops: Amounts, basis: Basis) -> Bool:
     return binds
 
 
+def compute_beyond_s(memory: Amounts, flops: Amounts, basis: Basis) -> F64:
+    """Seconds that ops compute beyond moving their bytes, 0.0 where bytes bind or either is not known.
+
+    With the seconds of their bytes and of what they send it is their :func:`floor_s`.
+    """
+    moving = np.where(np.equal(memory, 0), 0.0, memory_s(memory, basis))
+    return np.nan_to_num(np.maximum(compute_s(flops, basis) - moving, 0.0))
+
+
 def floor_s(memory: Amounts, flops: Amounts, link: Amounts, basis: Basis) -> tuple[F64, Bool]:
     """Seconds (0.0 where unknown) and whether they are known, arrays of one shape; -1 where an amount is not known.
 

@@ -41,4 +41,6 @@ def _notes(model: ModelSpec, ranks: int) -> Iterator[str]:
 def _refusal(model: ModelSpec, what: str, ranks: int, heads: int) -> TraceError:
     good = [n for n in range(1, heads + 1) if heads % n == 0 and (n % model.kv_heads == 0 or model.kv_heads % n == 0)]
     usable = ", ".join(str(n) for n in good[:8])
-    return TraceError(f"{model.name}: {what} do not divide over {ranks} ranks", action=f"use --tp with one of {usable}")
+    return TraceError(
+        f"{model.name}: {what} do not divide over {ranks} ranks", action=f"use one of {usable} ranks (--tp)"
+    )

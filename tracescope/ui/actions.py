@@ -89,8 +89,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("next_layer", "Next layer", "Go", ("Ctrl+PgDown",), _S, group="layer"),
     Action("previous_event", "Previous event on the track", "Go", (",",), _T, group="event"),
     Action("next_event", "Next event on the track", "Go", (".",), _T, group="event"),
-    Action("previous_on_path", "Previous along the critical path", "Go", ("[", "Alt+Up"), _S, group="path"),
-    Action("next_on_path", "Next along the critical path", "Go", ("]", "Alt+Down"), _S, group="path"),
+    Action("previous_on_path", "Previous in device time", "Go", ("[", "Alt+Up"), _S, group="path"),
+    Action("next_on_path", "Next in device time", "Go", ("]", "Alt+Down"), _S, group="path"),
     Action("play", "Play or pause the replay", "Go", ("Space",), _T, _LOCAL, icon="play", group="replay"),
     Action("slower", "Replay slower", "Go", ("Shift+Space",), _T, _LOCAL, group="replay"),
     *(

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from tracescope.core.errors import printable
-from tracescope.core.model import Workload
 from tracescope.core.trace import Trace
 from tracescope.io import native
 from tracescope.load import ImportOptions, open_trace, save_trace
-from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.recognise.names.kernel_rules import Rule
 from tracescope.recognise.names.user_rules import FAMILIES, append_rule, pattern_for, user_rules_path
 from tracescope.synth.decode import synthesize
+from tracescope.ui.asked import asked_of
 from tracescope.ui.settings import SynthForm
 from tracescope.view.document import Document
 
@@ -28,10 +27,9 @@ def open_document(path: Path, shown_path: Path | None = None) -> Document:
 
 def synthesize_document(form: SynthForm, title: str) -> Document:
     """The document of a run made from a form. TraceError where it cannot be made."""
-    model, basis = load_model(form.model), make_basis(load_hardware(form.hardware))
-    workload = Workload(batch=form.batch, context=form.context)
-    trace = synthesize(model, basis, workload, steps=form.steps, profile=form.profile)
-    return prepared(Document(trace, basis, Path(title)))
+    asked = asked_of(form)
+    trace = synthesize(asked.model, asked.basis, asked.workload, steps=form.steps, profile=form.profile)
+    return prepared(Document(trace, asked.basis, Path(title)))
 
 
 def save(path: Path, trace: Trace) -> None:
@@ -62,6 +60,6 @@ def prepared(document: Document) -> Document:
     view = document.initial_view()
     assert document.pyramid is not None
     if view.step >= 0:
-        assert document.series is not None
+        assert document.floor_parts is not None
         document.off_the_floor(view.step)
     return document

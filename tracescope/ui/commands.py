@@ -310,11 +310,11 @@ class Commands(QObject):
         self._look(lambda document, view: navigation.next_event(document, view, 1))
 
     def previous_on_path(self) -> None:
-        """One event back along the critical path."""
+        """One event back in device time."""
         self._look(lambda document, view: navigation.next_on_path(document, view, -1))
 
     def next_on_path(self) -> None:
-        """One event on along the critical path."""
+        """One event on in device time."""
         self._look(lambda document, view: navigation.next_on_path(document, view, 1))
 
     def play(self) -> None:

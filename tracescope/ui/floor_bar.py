@@ -4,13 +4,14 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from tracescope.ui.fonts import elided, font
+from tracescope.ui.fonts import font, text_width
 from tracescope.ui.theme import LIGHT, Theme, colour
+from tracescope.view.part_words import FloorPart
 from tracescope.view.preview import Preview
 
 
 class FloorBar(QWidget):
-    """Weights, KV read and the rest of one step's floor, each with its arithmetic inside."""
+    """What one step's floor is made of, each part in its kind with its arithmetic inside."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,47 +28,42 @@ class FloorBar(QWidget):
     def show_preview(self, preview: Preview | None) -> None:
         """Draw another step; None draws an empty frame."""
         self._preview = preview
-        text = ""
-        if preview is not None:
-            text = f"weights {preview.weight_label}; KV {preview.kv_label}; {preview.rest_label}"
-        self.setAccessibleDescription(text)
+        parts = () if preview is None else preview.parts
+        self.setAccessibleDescription("; ".join(part.texts[0] for part in parts))
         self.update()
 
     def _paint(self, painter: QPainter) -> None:
         frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
-        preview = self._preview
-        if preview is None or not preview.weight_ns or preview.kv_ns is None or preview.rest_ns is None:
+        parts = () if self._preview is None else self._preview.parts
+        if not parts:
             painter.setPen(colour(self._theme.border))
             painter.drawRect(frame)
             return
-        parts = (
-            ("W", preview.weight_ns, preview.weight_label, "W"),
-            ("K", preview.kv_ns, preview.kv_label, "KV"),
-            ("C", preview.rest_ns, preview.rest_label, ""),
-        )
-        per_ns = frame.width() / sum(ns for _, ns, _, _ in parts)
+        per_ns = frame.width() / sum(part.ns for part in parts)
         start = frame.left()
-        for letter, ns, label, short in parts:
+        for part in parts:
             area = QRectF(frame)
             area.setLeft(round(start - 0.5) + 0.5)
-            start += ns * per_ns
+            start += part.ns * per_ns
             area.setRight(round(start - 0.5) + 0.5)
             if area.width() >= 1:
-                self._part(painter, area, letter, label, short)
+                self._part(painter, area, part)
 
-    def _part(self, painter: QPainter, rect: QRectF, letter: str, label: str, short: str) -> None:
-        kind = self._theme.kinds[letter]
+    def _part(self, painter: QPainter, rect: QRectF, part: FloorPart) -> None:
+        kind = self._theme.kinds[part.letter]
         painter.setPen(colour(kind.edge))
         painter.setBrush(colour(kind.fill))
         painter.drawRect(rect)
         painter.setPen(colour(kind.label))
         painter.setFont(font(12, 600))
-        room = rect.width() - 16
-        text = elided(f"{short} {label}".strip(), room, 12, 600)
-        if "…" in text:
-            text = elided(label.rsplit("= ", maxsplit=1)[-1], room, 12, 600)
-        if "…" not in text:
-            painter.drawText(rect.adjusted(8, 0, -8, 0), Qt.AlignmentFlag.AlignVCenter, text)
+        for text in part.texts:
+            width = text_width(text, 12, 600)
+            if width <= rect.width() - 16:
+                painter.drawText(rect.adjusted(8, 0, -8, 0), Qt.AlignmentFlag.AlignVCenter, text)
+                return
+            if len(text) == 1 and width <= rect.width() - 4:
+                painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
+                return
 
     def sizeHint(self) -> QSize:
         return QSize(400, 26)

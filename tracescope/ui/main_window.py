@@ -109,7 +109,7 @@ class MainWindow(QMainWindow):
     def show_synthesis(self) -> None:
         """Show the form; the open trace stays and comes back with Esc or by synthesizing another."""
         self._show_welcome(True)
-        self.welcome.model.setFocus()
+        self.welcome.card.model.setFocus()
 
     def show_import_bar(self) -> None:
         """Offer model and machine."""

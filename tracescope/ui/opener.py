@@ -182,7 +182,7 @@ class Opener(QObject):
     def synthesize(self, form: SynthForm) -> None:
         """Make a run from a model and a machine and open it."""
         self._stop()
-        title = f"{form.model} on {form.hardware}, batch {form.batch}, context {form.context:,}"
+        title = form.title
         self._opening = Origin(title=title)
         self._set_loading(Loading("Synthesizing"))
         self._settings.change(synth=form)

@@ -29,7 +29,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class SynthForm:
-    """The last values of the form "Synthesize a run"."""
+    """The last values of the form "Synthesize a run"; an empty dtype leaves it to the model."""
 
     model: str = "llama-3-8b"
     hardware: str = "h100-sxm"
@@ -37,6 +37,16 @@ class SynthForm:
     context: int = 4096
     steps: int = 128
     profile: str = "realistic"
+    ranks: int = 1
+    weights: str = ""
+    kv: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the run is called until it is saved: all that tells it from another."""
+        model = " ".join(filter(None, (self.model, self.weights, self.kv and f"KV {self.kv}")))
+        machine = f"{self.ranks} × {self.hardware}" if self.ranks > 1 else self.hardware
+        return f"{model} on {machine}, batch {self.batch}, context {self.context:,}"
 
 
 @dataclass(frozen=True, slots=True)

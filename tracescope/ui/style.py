@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from tracescope.ui.theme import Theme, mixed
 
@@ -99,6 +99,7 @@ QLabel {{ color: {t.text}; background: transparent; }}
 QLabel:disabled {{ color: {off}; }}
 QLabel[role="text2"] {{ color: {t.text2}; }}
 QLabel[role="muted"] {{ color: {t.muted}; }}
+QLabel[role="warning"] {{ color: {t.warning_text}; }}
 QComboBox, QSpinBox, QLineEdit {{ background: {t.field}; color: {t.text}; border: 1px solid {t.border};
   border-radius: 4px; padding: 1px 6px; min-height: 20px; selection-background-color: {t.accent};
   selection-color: {t.on_accent}; }}
@@ -173,3 +174,12 @@ QFrame#tick {{ background: {t.border}; border: 0; }}
 QFrame#rule {{ background: {t.grid}; border: 0; max-height: 1px; }}
 QToolTip {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; padding: 4px 6px; }}
 """
+
+
+def in_role(label: QWidget, role: str) -> None:
+    """Give a label another role (``text2``, ``muted``, ``warning``); a style sheet looks only when it is told to."""
+    if label.property("role") == role:
+        return
+    label.setProperty("role", role)
+    label.style().unpolish(label)
+    label.style().polish(label)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracescope.analysis.breakdown import StepBreakdown, break_down
 from tracescope.analysis.constraints import ThreeConstraints, three_constraints
+from tracescope.analysis.floor_parts import FloorParts, floor_parts
 from tracescope.analysis.gap_causes import GapCause, gap_causes
 from tracescope.analysis.gap_rows import GapRow, gap_rows
 from tracescope.analysis.step_workload import ranks_of
@@ -212,6 +213,11 @@ class Document:
     def series(self) -> StepSeries:
         """Bytes and floors of every step."""
         return step_series(self.trace, self.basis)
+
+    @cached_property
+    def floor_parts(self) -> FloorParts:
+        """What the floor of every step is made of."""
+        return floor_parts(self.trace, self.basis, self.series)
 
     def breakdown(self, step: int) -> StepBreakdown:
         """Events, floors and exposed time of one step."""

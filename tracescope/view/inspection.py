@@ -82,7 +82,7 @@ def inspect_event(document: Document, event: int) -> Inspection:
     place = [f"layer {layer}"] if layer >= 0 else []
     place += [f"step {step}"] if step >= 0 else []
     if taken is not None and row >= 0 and taken.exposed_ns[row] > 0:
-        place.append("on the critical path")
+        place.append("in device time")
     flags = EventFlag(int(events.flags[event])).labels()
     place += [flag.replace("_", " ") for flag in flags]
     plain = bool(document.plain_events[event])
@@ -129,7 +129,7 @@ def _event_rows(document: Document, event: int, took: int, floor: int | None) ->
     if link > 0:
         rows.append(("link", f"{size(link)} ÷ {rate(basis.link_bytes_per_s)}", "in the floor"))
     if floor is not None:
-        rows.append(("above", f"{duration(took)} − {duration(floor)}", signed_duration(took - floor)))
+        rows.append(("gap", f"{duration(took)} − {duration(floor)}", signed_duration(took - floor)))
     if memory and took:
         rows.append(("rate", f"{size(memory)} ÷ {duration(took)}", rate(memory * 1e9 / took)))
     if done > 0 and memory:
@@ -287,14 +287,14 @@ def inspect_step(document: Document, step: int) -> Inspection:
     if floor is None:
         rows.append(("floor", "no bytes known" if document.has_floor else "bandwidth unknown", NO_FLOOR))
     else:
-        counted = plural(len(taken.events), "operation")
+        counted = plural(len(taken.events), "op")
         counted = f"{ops:,} of {counted}" if taken.ops_without_floor else counted
         rows.append(("floor", f"sum over {counted}", f"{millis(floor)} ms"))
         terms = [taken.duration_ns, floor] + ([taken.unknown_ns] if taken.unknown_ns else [])
-        above = f"{' − '.join(millis(term) for term in terms)} ms"
-        rows.append(("above", above, f"{millis(taken.step_gap_ns)} ms"))
+        operands = f"{' − '.join(millis(term) for term in terms)} ms"
+        rows.append(("gap", operands, f"{millis(taken.step_gap_ns)} ms"))
     if taken.ops_without_floor:
-        unknown = f"bytes unknown, {plural(taken.ops_without_floor, 'operation')}"
+        unknown = f"bytes unknown, {plural(taken.ops_without_floor, 'op')}"
         rows.append(("no floor", unknown, f"{millis(taken.unknown_ns)} ms"))
     rows.append(("idle", "nothing ran on the device", duration(taken.idle_ns)))
     mbu = float(series.mbu[step])

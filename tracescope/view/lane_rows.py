@@ -36,7 +36,7 @@ class Row:
 
 
 TITLES: Final[dict[Plane, str]] = {
-    Plane.PATH: "Critical path",
+    Plane.PATH: "Device time",
     Plane.WEIGHTS: "Weight reads",
     Plane.KV_READS: "KV reads",
     Plane.KV_APPENDS: "KV appends",

@@ -24,7 +24,14 @@ class Overlay:
 
 
 OVERLAYS: Final[tuple[Overlay, ...]] = (
-    Overlay("path", "Critical path", ("C",), "path", "the lane in which every instant counts once", lambda _: True),
+    Overlay(
+        "path",
+        "Device time",
+        ("C",),
+        "path",
+        "the lane of device time, in which every instant counts once",
+        lambda _: True,
+    ),
     Overlay("floor", "Floor", ("B",), "floor", "floors, and the gap above them", lambda d: d.has_floor),
     Overlay("energy", "Energy", ("E",), "energy", "energy by source", lambda d: d.basis.energy is not None),
 )

@@ -39,7 +39,8 @@ def headline(document: Document, view: ViewState) -> str:
     kind = StepKind(int(document.trace.steps.kind[view.step]))
     start = f"{units.millis(facts.duration_ns)} ms per {kind.label} step"
     if facts.floor_ns is not None and facts.partly_known:
-        return f"{start}: {facts.floor_words}; bytes of the others, {units.millis(facts.unknown_ns)} ms, unknown"
+        known = f"{facts.floor_words}, gap {units.millis(facts.gap_ns)} ms"
+        return f"{start}: {known}; bytes of the others, {units.millis(facts.unknown_ns)} ms, unknown"
     if facts.floor_ns is None or facts.share is None or facts.gap_ns is None:
         return f"{start}; no floor known, because {facts.no_floor_because}"
     if facts.gap_ns < 0:

@@ -3,27 +3,17 @@
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
-from tracescope.analysis.breakdown import StepBreakdown
+from tracescope.analysis.floor_parts import NAMES
 from tracescope.core import units
-from tracescope.core.category import KIND_OF_CATEGORY, KINDS
+from tracescope.core.category import KIND_OF_CATEGORY
 from tracescope.core.work_table import UNKNOWN
-from tracescope.lod.planes import KIND_INDEX
+from tracescope.floor.pricing import link_s, memory_s, sent_bytes
 from tracescope.view.document import Document
 from tracescope.view.floor_words import share_of_floor
+from tracescope.view.part_words import FloorPart, parts_of
 
 NO_GAP: Final = "unknown: no floor"
 """Where the gap goes when there is none to tell."""
-
-
-@dataclass(frozen=True, slots=True)
-class FloorPart:
-    """A solid part of the floor bar: the kind's letter, its ns, and texts from long to short."""
-
-    letter: str
-    ns: int
-    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,42 +90,16 @@ def _facts(document: Document, step: int) -> StepFacts:
 
 
 def _floor_parts(document: Document, step: int) -> tuple[FloorPart, ...]:
-    """Weights, KV reads and the rest of the op floor; together exactly the step's floor."""
-    series, taken = document.series, document.breakdown(step)
-    if int(series.weight_read[step]) < 0 or int(series.kv_read[step]) < 0:
-        return _known_parts(document, taken)
-    rate = units.rate(document.basis.bandwidth_bytes_per_s)
-    left = taken.floor_ops_ns
-    parts = []
-    for letter, word, amounts, floors in (
-        ("W", "weights", series.weight_read, series.floor_weight_ns),
-        ("K", "KV", series.kv_read, series.floor_kv_read_ns),
-    ):
-        ns = min(left, int(floors[step]))
-        if ns <= 0:
-            continue
-        texts = (
-            f"{word} {units.size(int(amounts[step]))} ÷ {rate} = {units.millis(ns)} ms",
-            f"{word} {units.millis(ns)} ms",
-            f"{letter} {units.millis(ns)}",
-            letter,
-        )
-        parts.append(FloorPart(letter, ns, texts))
-        left -= ns
-    if left > 0:
-        parts.append(FloorPart("C", left, (f"other floor {units.millis(left)} ms", units.millis(left))))
-    return tuple(parts)
-
-
-def _known_parts(document: Document, taken: StepBreakdown) -> tuple[FloorPart, ...]:
-    """The known floors by the kind of their operations, where the bytes of the step are not all known."""
-    category = document.trace.events.category[taken.events]
-    floor = np.bincount(KIND_INDEX[category], weights=taken.floor_ns, minlength=len(KINDS)).astype(np.int64)
-    return tuple(
-        FloorPart(kind.letter, ns, (f"{kind.title.lower()}, known {units.millis(ns)} ms", kind.letter))
-        for kind, ns in zip(KINDS, floor.tolist(), strict=True)
-        if ns > 0
-    )
+    """The floor of the step by kind; together exactly the step's floor."""
+    series, basis = document.series, document.basis
+    ns = {name: int(getattr(document.floor_parts, name)[step]) for name in NAMES}
+    moved = {name: int(getattr(series, name)[step]) for name in NAMES if name not in ("compute", "link")}
+    alone = {name: memory_s(amount, basis) for name, amount in moved.items()}
+    moved["link"] = sent_bytes(int(series.link[step]), int(series.link_reduced[step]), basis)
+    alone["link"] = link_s(moved["link"], basis)
+    # An op without a floor may have some of the bytes of a kind, which then are no part of this floor.
+    whole = {name for name, seconds in alone.items() if seconds is not None and abs(seconds * 1e9 - ns[name]) <= 1}
+    return parts_of(ns, {name: amount if name in whole else None for name, amount in moved.items()}, basis)
 
 
 def _gap_parts(document: Document, step: int) -> tuple[GapPart, ...]:

@@ -1,7 +1,7 @@
 """What the tip under the pointer says about an event."""
 
 from tracescope.core.category import EventFlag
-from tracescope.core.units import duration, signed_duration, size
+from tracescope.core.units import duration, size
 from tracescope.view.document import Document
 from tracescope.view.floor_words import event_floor
 
@@ -15,8 +15,8 @@ def tip_text(document: Document, event: int) -> str:
     lines.append(f"{duration(took)}, floor {'none' if floor is None else duration(floor)}")
     parts = [] if moved is None else [size(moved)]
     if floor is not None:
-        above = took - floor
-        parts.append(f"{signed_duration(above)} {'above' if above >= 0 else 'below'}")
+        gap = took - floor
+        parts.append(f"gap {duration(gap)}" if gap >= 0 else f"{duration(-gap)} below its floor")
     if parts:
         lines.append(", ".join(parts))
     if EventFlag.UNFINISHED in EventFlag(int(events.flags[event])):

@@ -243,6 +243,9 @@ def paint_energy(
     joules *= document.ranks  # they generate the tokens together
     factor, unit = units.energy_unit(float(joules.sum()))
     plot, time = _begin(canvas, rect, document, view, "Energy", f"{unit} from left edge")
+    if document.ranks > 1 and rect.height() > 54:
+        said = f"all {document.ranks:,} ranks"
+        canvas.text(rect.left() + PAD, rect.top() + 48, said, Style(10, 400, theme.text2))
     if document.basis.energy is None or not document.has_floor:
         canvas.text(
             plot.left() + 8, rect.center().y() + 4, "no energy model for this machine", Style(10, 400, theme.muted)
@@ -274,9 +277,8 @@ def paint_energy(
     left = split(rect).right.left() + 8
     canvas.text(left, rect.top() + 18, units.energy(float(stacked[-1, -1])), Style(11, 600, theme.text))
     fit = document.basis.energy
-    whose = f"of {document.ranks} ranks" if document.ranks > 1 else ""
-    said = ("known part only" if unknown.any() else "modelled", f"± {units.percent(fit.error)}", fit.word, whose)
-    for line, words in enumerate(filter(None, said)):
+    facts = ("known part only" if unknown.any() else "modelled", f"± {units.percent(fit.error)}", fit.word)
+    for line, words in enumerate(filter(None, facts)):
         canvas.text(left, rect.top() + 32 + 13 * line, words, Style(10, 400, theme.text2))
     if view.playhead is not None and view.visible.contains(view.playhead):
         column = min(int((view.playhead - view.visible.start) * width // view.visible.duration), width - 1)

@@ -50,8 +50,8 @@ class Sizes:
     table_rows: int
 
 
-COMPACT: Final = Sizes(66, 94, 34, 56, 38, 38, 22, 32, 32, 20, 44, 300, False, False, 6)
-NORMAL: Final = Sizes(84, 94, 34, 60, 44, 44, 26, 38, 38, 22, 66, 320, True, True, 8)
+COMPACT: Final = Sizes(66, 94, 34, 56, 38, 38, 22, 32, 20, 20, 44, 300, False, False, 6)
+NORMAL: Final = Sizes(84, 94, 34, 60, 44, 44, 26, 38, 22, 22, 66, 320, True, True, 8)
 LARGE: Final = Sizes(96, 94, 34, 72, 56, 56, 28, 46, 46, 24, 84, 340, True, True, 12)
 HUGE: Final = Sizes(130, 94, 34, 92, 76, 76, 36, 64, 64, 28, 120, 400, True, True, 20)
 

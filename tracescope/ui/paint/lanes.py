@@ -1,4 +1,4 @@
-"""The lanes: critical path, resource lanes and plain tracks of what is in sight, with names and figures beside them."""
+"""The lanes: device time, resource lanes and plain tracks of what is in sight, with names and figures beside them."""
 
 from dataclasses import dataclass
 from typing import Final

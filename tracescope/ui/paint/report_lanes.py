@@ -132,7 +132,7 @@ def paint_report_lanes(
 
 
 def _path(canvas: Canvas, block: Block, band: QRectF, document: Document, view: ViewState) -> None:
-    _name(canvas, block, band, "critical path", "")
+    _name(canvas, block, band, "device time", "")
     floor = "floor" in view.overlays
     if view.visible == document.step_range(view.step):
         paint_as_run(canvas, band, document, view.step, floor=floor)

@@ -1,4 +1,4 @@
-"""The run strip: every step as a bar of weights, KV and what is above, with both floors; the current one framed."""
+"""The run strip: every step as a bar of its floor by kind and its gap, with both floors; the current one framed."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +10,7 @@ from PySide6.QtGui import QImage, QPainter
 
 from tracescope.core import units
 from tracescope.ui.fonts import text_width
+from tracescope.ui.paint.bar_style import LETTERS
 from tracescope.ui.paint.canvas import CENTRE, Canvas, Style, layer
 from tracescope.ui.paint.canvas import RIGHT as AT_RIGHT
 from tracescope.ui.paint.folded import paint_stack
@@ -32,15 +33,21 @@ _NICE: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 class StepBars:
     """Heights in ns of what is drawn, one entry a bar: steps, or runs of steps where there are more than pixels.
 
-    ``weights`` and ``kv`` are floors (0 where unknown), ``floor`` their end, ``took`` the mean and ``longest`` the
-    longest duration of the bar's steps; ``edges`` float64[n + 1] in px from the left of the plot.
+    ``parts`` float64[kinds, n]: the floor by the kinds of ``LETTERS`` (0 where unknown); ``weights``: what the weights
+    alone need, ``took`` the mean and ``longest`` the longest duration of the bar's steps; ``edges`` float64[n + 1] in
+    px from the left of the plot.
     """
 
     edges: F64
+    parts: F64
     weights: F64
-    kv: F64
     took: F64
     longest: F64
+
+    @property
+    def ends(self) -> F64:
+        """Where each part ends above the ground, float64[kinds, n]; the last is the floor."""
+        return np.cumsum(self.parts, axis=0)
 
 
 def step_bars(document: Document, width: float) -> StepBars:
@@ -50,18 +57,25 @@ def step_bars(document: Document, width: float) -> StepBars:
     bins = min(count, max(1, int(width)))
     edges = np.linspace(0, count, bins + 1).astype(np.int64)
     size = np.maximum(1, np.diff(edges))
-    weights = np.maximum(series.floor_weight_ns, 0)
-    memory = np.maximum(series.floor_memory_ns, weights)
-    # Where the bytes are not all known, the known part of the op floor still is a floor.
-    floor = np.where(series.floor_memory_ns >= 0, memory, np.maximum(series.floor_ops_ns, weights))
+    found = document.floor_parts
+    by_letter = {
+        "W": found.weight_read + found.embedding_gather,
+        "K": found.kv_read,
+        "A": found.kv_append,
+        "C": found.compute,
+        "X": found.link,
+    }
 
     def mean(values: NDArray[np.int64]) -> F64:
         return np.add.reduceat(values, edges[:-1]) / size
 
     return StepBars(
-        edges / count * width, mean(weights), mean(floor - weights), mean(series.duration),
+        edges / count * width,
+        np.stack([mean(by_letter[letter]) for letter in LETTERS if letter in by_letter]),
+        mean(np.maximum(series.floor_weight_ns, 0)),
+        mean(series.duration),
         np.maximum.reduceat(series.duration, edges[:-1]).astype(np.float64),
-    )  # fmt: skip
+    )
 
 
 def plot_of(rect: QRectF) -> QRectF:
@@ -121,22 +135,23 @@ def _strip(canvas: Canvas, rect: QRectF, document: Document, floor: bool) -> QIm
 
 def scale_top(bars: StepBars) -> float:
     """The ns that must fit under the top of the axis: nearly all steps; a rare long one is cut and says how long."""
-    most = float(np.quantile(bars.took, 0.95)) * 1.12
+    # A duration that occurs: between two, one long step among a few would lift the axis far above all others.
+    most = float(np.quantile(bars.took, 0.95, method="lower")) * 1.12
     return min(float(bars.longest.max()), most) if most > 0 else float(bars.longest.max())
 
 
 def paint_steps(canvas: Canvas, plot: QRectF, bars: StepBars, top_ns: float, floor: bool) -> None:
-    """Solid weights, solid KV, hatch above; the floors as lines. Clipped at the top of ``plot``."""
+    """Solid the floor by kind, hatch above; the floors as lines. Clipped at the top of ``plot``."""
     theme = canvas.theme
     per_ns = plot.height() / top_ns
     base = plot.bottom()
     x = np.rint((plot.left() + bars.edges) * canvas.scale) / canvas.scale
     wide = plot.width() / len(bars.took)
     separator = 1.0 if wide > _SEPARATOR_FROM else 0.0
-    weights, memory = bars.weights * per_ns, (bars.weights + bars.kv) * per_ns
+    weights, ends = bars.weights * per_ns, bars.ends * per_ns
     took = np.minimum(np.maximum(bars.took, 0) * per_ns, plot.height())
     if wide <= _SEPARATOR_FROM and floor:
-        _thin_steps(canvas, plot, x, weights, memory, took)
+        _thin_steps(canvas, plot, x, weights, ends, took)
         return
     if not floor:
         pale = mixed(theme.ink, theme.panel, 0.25)
@@ -147,25 +162,27 @@ def paint_steps(canvas: Canvas, plot: QRectF, bars: StepBars, top_ns: float, flo
     for i in range(len(took)):
         left, width = float(x[i]), float(x[i + 1] - x[i])
         solid = max(width - separator, 1 / canvas.scale)
-        if took[i] > memory[i]:
-            canvas.hatch(QRectF(left, base - took[i], width, took[i] - memory[i]), INK, 4, origin)
+        if took[i] > ends[-1, i]:
+            canvas.hatch(QRectF(left, base - took[i], width, took[i] - ends[-1, i]), INK, 4, origin)
             canvas.fill(QRectF(left, base - took[i], width, 1), theme.ink)
-        if memory[i] > weights[i]:
-            canvas.fill(QRectF(left, base - memory[i], solid, memory[i] - weights[i]), theme.kinds["K"].fill)
-        if weights[i] > 0:
-            canvas.fill(QRectF(left, base - weights[i], solid, weights[i]), theme.kinds["W"].fill)
-    _floor_lines(canvas, plot, x, memory, weights)
+        begin = 0.0
+        for letter, end in zip(LETTERS, ends[:, i].tolist(), strict=False):
+            if end > begin:
+                canvas.fill(QRectF(left, base - end, solid, end - begin), theme.kinds[letter].fill)
+            begin = end
+    _floor_lines(canvas, plot, x, ends[-1], weights)
 
 
-def _thin_steps(canvas: Canvas, plot: QRectF, x: F64, weights: F64, memory: F64, took: F64) -> None:
+def _thin_steps(canvas: Canvas, plot: QRectF, x: F64, weights: F64, ends: F64, took: F64) -> None:
     """More steps than bars could be told apart: one column a pixel, and the floor as one line."""
     at = plot.left() + np.arange(round(plot.width()))
     column = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(took) - 1)
-    edges = np.stack([weights, np.maximum(memory, weights), np.maximum(took, memory)])[:, column] / plot.height()
-    fills: list[Fill] = [canvas.theme.kinds["W"].fill, canvas.theme.kinds["K"].fill, Hatched(INK, 4)]
-    paint_stack(canvas, plot, edges, fills)
-    known = np.flatnonzero(memory > 0)
-    points = [QPointF(float(x[i]), plot.bottom() - float(memory[i])) for i in known.tolist()]
+    floor = ends[-1]
+    edges = np.vstack([ends, np.maximum(took, floor)])[:, column] / plot.height()
+    fills: list[Fill] = [canvas.theme.kinds[letter].fill for letter in LETTERS[: len(ends)]]
+    paint_stack(canvas, plot, edges, [*fills, Hatched(INK, 4)])
+    known = np.flatnonzero(floor > 0)
+    points = [QPointF(float(x[i]), plot.bottom() - float(floor[i]) - 1) for i in known.tolist()]
     if points:
         points.append(QPointF(float(x[known[-1] + 1]), points[-1].y()))
         canvas.polyline(points, canvas.theme.panel, 4)
@@ -176,21 +193,22 @@ def _thin_steps(canvas: Canvas, plot: QRectF, x: F64, weights: F64, memory: F64,
         canvas.dashed(plot.left(), plot.right(), y, canvas.theme.ink, 5, 3)
 
 
-def _floor_lines(canvas: Canvas, plot: QRectF, x: F64, memory: F64, weights: F64) -> None:
+def _floor_lines(canvas: Canvas, plot: QRectF, x: F64, floor: F64, weights: F64) -> None:
+    """Lines that stand on the floors, so that they cover none of the thin parts on top of them."""
     theme, base = canvas.theme, plot.bottom()
     last = None
-    for i in range(len(memory)):
-        if memory[i] <= 0:
+    for i in range(len(floor)):
+        if floor[i] <= 0:
             last = None
             continue
-        y = base - float(memory[i]) - 1
-        canvas.fill(QRectF(float(x[i]), y - 1, float(x[i + 1] - x[i]), 4), theme.panel)
+        y = base - float(floor[i]) - 2
+        canvas.fill(QRectF(float(x[i]), y - 1, float(x[i + 1] - x[i]), 3), theme.panel)
         if last is not None and abs(last - y) > 1:
             canvas.fill(QRectF(float(x[i]) - 1, min(last, y), 2, abs(last - y)), theme.ink)
         last = y
-    for i in range(len(memory)):
-        if memory[i] > 0:
-            canvas.fill(QRectF(float(x[i]), base - float(memory[i]) - 1, float(x[i + 1] - x[i]), 2), theme.ink)
+    for i in range(len(floor)):
+        if floor[i] > 0:
+            canvas.fill(QRectF(float(x[i]), base - float(floor[i]) - 2, float(x[i + 1] - x[i]), 2), theme.ink)
     known = weights[weights > 0]
     if len(known):
         canvas.dashed(plot.left(), plot.right(), base - float(np.median(known)) - 0.5, theme.ink, 5, 3)
@@ -200,7 +218,9 @@ def _names(canvas: Canvas, rect: QRectF, document: Document) -> None:
     theme, left = canvas.theme, rect.left() + PAD
     canvas.text(left, rect.top() + 19, "Run", Style(13, 700, theme.text))
     for line, text in enumerate(document.remembered("run names", 0, lambda: _said_of_run(document))):
-        canvas.text(left, rect.top() + 36 + 15 * line, text, Style(11, 400, theme.text2))
+        base = rect.top() + 36 + 15 * line
+        if base < rect.bottom() - 4:
+            canvas.text(left, base, text, Style(11, 400, theme.text2))
 
 
 def _said_of_run(document: Document) -> list[str]:
@@ -211,6 +231,8 @@ def _said_of_run(document: Document) -> list[str]:
     if decode.any():
         mean = float(steps.duration[decode].mean()) / 1e6
         said.append(f"mean {mean:,.3f} ms" if mean < 1 else f"mean {mean:,.2f} ms")
+    if document.ranks > 1:
+        said.append(units.one_of_ranks(document.ranks))
     return said
 
 
@@ -292,15 +314,15 @@ def _results(canvas: Canvas, rect: QRectF, document: Document, view: ViewState) 
     if not document.has_floor or view.step < 0:
         return
     series = document.series
-    memory, weights = int(series.floor_memory_ns[view.step]), int(series.floor_weight_ns[view.step])
     canvas.text(left, rect.top() + 14, "floor, ms", Style(10, 400, theme.text2))
+    lines = (
+        ("all", series.floor_ops_ns, Style(11, 600, theme.text)),
+        ("W+KV", series.floor_memory_ns, Style(11, 400, theme.text2)),
+        ("W", series.floor_weight_ns, Style(11, 400, theme.text2)),
+    )
     y = rect.top() + 34
-    if memory >= 0:
-        canvas.text(left, y, f"W+KV {memory / 1e6:,.2f}", Style(11, 600, theme.text))
-        y += 15
-    if weights >= 0:
-        canvas.text(left, y, f"W {weights / 1e6:,.2f}", Style(11, 400, theme.text2))
-        y += 15
-    known = int(series.floor_ops_ns[view.step])
-    if memory < 0 <= known:
-        canvas.text(left, y, f"ops {known / 1e6:,.2f}", Style(11, 600, theme.text))
+    for word, column, style in lines:
+        ns = int(column[view.step])
+        if ns >= 0 and y < rect.bottom() - 4:
+            canvas.text(left, y, f"{word} {ns / 1e6:,.2f}", style)
+            y += 15

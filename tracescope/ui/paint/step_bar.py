@@ -180,9 +180,14 @@ def _gaps(canvas: Canvas, bar: QRectF, facts: StepFacts, x: float, pitch: int) -
 
 
 def _fitting(canvas: Canvas, area: QRectF, texts: tuple[str, ...], style: Style) -> None:
+    """The longest text that has room; a lone letter takes less of it and stands in the middle."""
     for text in texts:
-        if text_width(text, style.px, style.weight) <= area.width() - 16:
+        width = text_width(text, style.px, style.weight)
+        if width <= area.width() - 16:
             canvas.text(area.left() + 10, centred_baseline(area, style), text, style)
+            return
+        if len(text) == 1 and width <= area.width() - 4:
+            canvas.text(area.center().x(), centred_baseline(area, style), text, style, CENTRE)
             return
 
 

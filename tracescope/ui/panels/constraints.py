@@ -5,7 +5,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from tracescope.analysis.constraints import ThreeConstraints
-from tracescope.core.units import MISSING, count, millis, percent, plural, rate, short_source, size
+from tracescope.core.units import MISSING, count, millis, one_of_ranks, percent, plural, rate, short_source, size
 from tracescope.ui.fonts import text_width
 from tracescope.ui.messages import plain_tooltip
 from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
@@ -34,7 +34,9 @@ def capacity_lines(shown: ThreeConstraints) -> tuple[str, Lines]:
     terms[0] += f" · reserve {size(memory.reserve_bytes)}"
     blocks = f"KV blocks {count(memory.blocks_used)} of {count(memory.blocks_total)} ({size(memory.block_bytes)} each)"
     room = "" if memory.fits else ": does not fit"
-    return f"{size(used)} of {size(memory.capacity_bytes)}{room}", (*terms, blocks)
+    ranks = 1 if shown.workload is None else shown.workload.tensor_parallel
+    whose = (f"on {one_of_ranks(ranks)}",) if ranks > 1 else ()
+    return f"{size(used)} of {size(memory.capacity_bytes)}{room}", (*terms, blocks, *whose)
 
 
 def bandwidth_lines(shown: ThreeConstraints) -> tuple[str, Lines]:

@@ -102,13 +102,13 @@ def _head(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
 
 def _figures(canvas: Canvas, area: QRectF, shown: Inspection) -> Hits:
     t = canvas.theme
-    above = shown.gap_ns
+    gap = shown.gap_ns
     figures = [(duration(shown.took_ns), "took")]
-    if above is None:
+    if gap is None:
         figures.append(("none", "floor"))
     else:
         figures.append((duration(shown.floor_ns), "floor"))
-        figures.append((signed_duration(above), "above floor" if above >= 0 else "below floor"))
+        figures.append((signed_duration(gap), "gap" if gap >= 0 else "below its floor"))
     width = area.width() / 3
     for i, (value, name) in enumerate(figures):
         left = area.left() + i * width

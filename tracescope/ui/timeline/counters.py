@@ -14,7 +14,7 @@ from tracescope.view.view_state import ViewState
 
 
 class CounterView(TimePlot):
-    """A counter: the event under the pointer is the one of the critical path at that time."""
+    """A counter: the event under the pointer is the one that device time is counted to then."""
 
     def event_under(self, position: QPointF, document: Document, view: ViewState) -> int:
         scale = self.time_scale(view)

@@ -1,4 +1,4 @@
-"""The lanes under the time axis: critical path, resource lanes, plain tracks; and the playhead over them."""
+"""The lanes under the time axis: device time, resource lanes, plain tracks; and the playhead over them."""
 
 from typing import Final
 
