@@ -289,15 +289,22 @@ def test_a_model_is_stored_and_read_back(name: str, tmp_path: Path) -> None:
         assert spec.tensors is not None
     assert msgspec.json.decode(msgspec.json.encode(spec), type=ModelSpec) == spec
     old = msgspec.to_builtins(load_model("llama-3-8b"))
-    new = ("windows", "sinks", "latent", "experts", "prediction_layers", "tensors", "qk_norm_wide")
+    new = ("kinds", "pattern", "sinks", "latent", "experts", "prediction_layers", "tensors", "qk_norm_wide")
     assert msgspec.convert({k: v for k, v in old.items() if k not in new}, type=ModelSpec) == load_model("llama-3-8b")
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"windows": [1, 2, 3]}, "windows of 3 layers in a model of 32"),
-        ({"windows": [-5] * 32}, "negative"),
+        ({"kinds": [{"attention": None, "ffn": 4}], "pattern": [0, 0, 0]}, "pattern of 3 layers in a model of 32"),
+        ({"kinds": [{"attention": None, "ffn": 4}], "pattern": [1] * 32}, "not there"),
+        (
+            {
+                "kinds": [{"attention": {"heads": 1, "kv_heads": 1, "head_dim": 1, "window": -5}, "ffn": 4}],
+                "pattern": [0] * 32,
+            },
+            "window of -5",
+        ),
         ({"experts": {"experts": 2, "chosen": 3, "ffn": 4}}, "3 of 2 experts"),
     ],
 )

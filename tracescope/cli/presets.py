@@ -10,6 +10,7 @@ from tracescope.cli.output import emit_json, emit_table
 from tracescope.core import units
 from tracescope.core.hardware import EnergyModel, HardwareSpec
 from tracescope.core.model import ModelSpec
+from tracescope.floor.layer_words import layer_words
 from tracescope.floor.step_ops import kv_bytes_per_token, stored_bytes, weight_read_bytes
 from tracescope.models import ModelPreset, hardware_presets, model_presets
 
@@ -68,10 +69,7 @@ def structure(spec: ModelSpec) -> str:
     words = []
     if spec.experts is not None:
         words.append(f"{spec.experts.chosen} of {spec.experts.experts} experts a token")
-    if spec.latent is not None:
-        words.append("latent attention")
-    limited = [(window, n) for window, n in spec.window_groups if window is not None]
-    words += [f"window {window:,} in {n} of {spec.layers} layers" for window, n in limited]
+    words += layer_words(spec)
     if spec.weights != spec.activations:
         words.append(spec.weights)
     return ", ".join(words)

@@ -1,18 +1,18 @@
 """From a Hugging Face config.json to a ModelSpec: strict, and every value that was not there is listed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
-from tracescope.core.model import ModelSpec
+from tracescope.core.model import ModelSpec, kinds_of
 from tracescope.models.families import ALIASES, FAMILIES, UNKNOWN_FAMILY, Flag, ModelFamily
 from tracescope.models.limits import read_json_object, shown
 from tracescope.models.mixtures import prediction_layers, read_experts, read_latent
 from tracescope.models.quantization import Quantization, read_quantization
 from tracescope.models.refusals import refuse_unmodelled
-from tracescope.models.windows import read_windows
+from tracescope.models.windows import read_windows, with_reaches
 
 TEXT_PLACES: Final = (
     ("text_config",),
@@ -170,7 +170,7 @@ def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
     windows, window_notes = read_windows(reader.config, layers, family, reader.where)
     vocab = reader.required("vocab_size")
     tied = _tied(reader, family)
-    return ModelSpec(
+    spec = ModelSpec(
         name=name,
         source=source,
         title=name,
@@ -194,7 +194,6 @@ def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
         lm_head_bias=family.lm_head_bias,
         embedding_norm=family.embedding_norm,
         max_positions=_max_positions(reader),
-        windows=windows,
         sinks=family.sinks,
         latent=latent,
         experts=experts,
@@ -203,6 +202,7 @@ def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
         **_stored(base, quantization),
         assumptions=(*reader.notes, *window_notes, *quantization.assumptions, *_rope_notes(reader.config)),
     )
+    return replace(spec, **kinds_of(with_reaches(spec, windows))) if windows else spec
 
 
 def _stored(base: str, quantization: Quantization) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
-from tracescope.core.model import Experts, Latent
+from tracescope.core.layers import Latent
+from tracescope.core.model import Experts
 from tracescope.models.families import ModelFamily
 from tracescope.models.limits import shown
 

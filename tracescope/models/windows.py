@@ -1,9 +1,12 @@
 """Which layers see only a window of the context, from the several ways in which configs say so."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
+from tracescope.core.layers import Layer, unsized_recurrence
+from tracescope.core.model import ModelSpec
 from tracescope.models.families import ModelFamily
 from tracescope.models.limits import shown
 
@@ -100,3 +103,18 @@ def _full_layers(config: Mapping[str, Any], layers: int, family: ModelFamily, wh
             raise TraceError(f"{where}: max_window_layers must be a whole number, got {shown(first)}")
         return [i < first for i in range(layers)]
     return [False] * layers
+
+
+def with_reaches(spec: ModelSpec, windows: Windows) -> list[Layer]:
+    """The plain layers of ``spec`` with these windows."""
+    found = []
+    for number, window in enumerate(windows):
+        layer = spec.plain_layer(number)
+        attention = layer.attention
+        if attention is not None and window:
+            layer = replace(layer, attention=replace(attention, window=window))
+        elif attention is not None and window == 0:
+            recurrent = unsized_recurrence("linear attention", spec.hidden, attention, bias=spec.qkv_bias)
+            layer = replace(layer, attention=None, recurrent=recurrent)
+        found.append(layer)
+    return found
