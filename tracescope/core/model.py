@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tracescope.core.layers import Attention, Latent, Layer, Projection
+from tracescope.core.layer_parts import Attention, Latent, Layer, Projection
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class ModelSpec:
     latent: Latent | None = None
     experts: Experts | None = None
     prediction_layers: int = 0
-    """Further layers that predict later tokens (MTP): stored, not read in a step."""
+    """Further layers that predict later tokens (MTP): not read in a step, and loaded for speculative decoding alone."""
     tensors: TensorBytes | None = None
     """What the checkpoint's own headers say; preferred over the formulas on one rank."""
     qk_norm_wide: bool = False
@@ -134,6 +134,7 @@ class ModelSpec:
     """Rows of the output head where they are not those of the vocabulary (a draft model's); 0: they are."""
     side_row: int = 0
     """Elements of a row of a second embedding table, looked up for every token beside the first (Gemma 3n)."""
+    side_rows: int = 0
     beside: tuple[Projection, ...] = ()
     """Linear weights outside the layers that every token passes, besides the output head."""
 

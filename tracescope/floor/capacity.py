@@ -6,7 +6,7 @@ from math import gcd
 from typing import Final
 
 from tracescope.core.hardware import HardwareSpec
-from tracescope.core.layers import Attention
+from tracescope.core.layer_parts import Attention
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.kv_cache import prefix_groups, stored_token_bytes
 from tracescope.floor.state import state_bytes_per_request

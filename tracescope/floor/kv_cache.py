@@ -1,6 +1,6 @@
 """The KV cache of a step: bytes a token, tokens that each layer attends to and keeps, prefixes that are shared."""
 
-from tracescope.core.layers import Attention, Layer
+from tracescope.core.layer_parts import Attention, Layer
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.dtypes import LATENT_KV, kv_dtype
 from tracescope.floor.matrices import share

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tracescope.core.category import Category, Op
-from tracescope.core.layers import Attention, Indexer, Recurrent
+from tracescope.core.layer_parts import Attention, Indexer, Layer, Recurrent
 from tracescope.core.model import Experts, ModelSpec, Workload
 from tracescope.floor.dtypes import plain_bytes
 from tracescope.floor.kv_cache import (
@@ -36,6 +36,8 @@ def layer_ops(model: ModelSpec, workload: Workload, layer: int) -> tuple[OpWork,
     reduce = (all_reduce_op(model, batch, ranks, layer),) if ranks > 1 else ()
     ops: list[OpWork] = []
     norms = _block_norms(model, workload, layer, weights)
+    if not (kind.mixes and kind.has_mlp):
+        ops += _lone_matrices(workload, layer, weights, kind)
     if kind.mixes:
         ops.append(next(norms))
         ops += _mixing_ops(model, workload, layer, weights)
@@ -48,6 +50,16 @@ def layer_ops(model: ModelSpec, workload: Workload, layer: int) -> tuple[OpWork,
             ops += _mlp_ops(model, workload, layer, weights, share(kind.ffn, ranks))
         ops += [*reduce, *sandwich]
     return tuple(ops)
+
+
+def _lone_matrices(workload: Workload, layer: int, weights: LayerWeights, kind: Layer) -> Iterator[OpWork]:
+    """Linear weights that stand in the place of a part, with the norm of that part."""
+    own = ({Op.QKV, Op.O} if kind.attention is not None else set()) | ({Op.GATE_UP, Op.DOWN} if kind.ffn else set())
+    for op, work in weights.linear.items():
+        if op not in own and not (kind.routed and op in (Op.ROUTER, Op.GATE_UP, Op.DOWN)):
+            yield linear_op(op, work, workload.batch, 0, layer)
+    if weights.norm_surplus and not kind.mixes and not kind.has_mlp:
+        yield norm_op(layer, weights.norm_surplus, 0)
 
 
 def _block_norms(model: ModelSpec, workload: Workload, layer: int, weights: LayerWeights) -> Iterator[OpWork]:

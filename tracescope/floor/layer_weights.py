@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from tracescope.core.category import Op
-from tracescope.core.layers import Attention, Layer
+from tracescope.core.layer_parts import Attention, Layer
 from tracescope.core.model import LayerBytes, ModelSpec, TensorBytes
 from tracescope.floor.dtypes import plain_bytes, weight_dtype
 from tracescope.floor.experts import distinct_of, shares_of_expectation
@@ -166,7 +166,8 @@ def _stated(model: ModelSpec, formula: LayerWeights, kind: Layer, found: LayerBy
         op: LinearWork(sizes[op], found.scales if op is first else 0, work.elements)
         for op, work in formula.linear.items()
     }
-    inside = {Op.QKV: found.state_in, Op.O: found.state_out}
+    alone = kind.attention is None  # some families name the matrices around a state as those of attention
+    inside = {Op.QKV: found.state_in + alone * found.qkv, Op.O: found.state_out + alone * found.o}
     scales = 0 if linear else found.scales
     recurrent = {
         op: LinearWork(inside[op], scales if op is Op.QKV else 0, work.elements)
@@ -259,7 +260,7 @@ def stored_bytes(model: ModelSpec, ranks: int = 1) -> int:
     """Weights one rank keeps in memory: what is read, every expert, positions, an input embedding of its own.
 
     A tied model keeps one table for both ends, unless its head is stored in a dtype of its own. Layers that only
-    predict later tokens are stored as well.
+    predict later tokens are left out (:func:`prediction_bytes`): engines load them for speculative decoding alone.
     """
     stated = truth(model, ranks)
     if stated is not None:
@@ -274,11 +275,17 @@ def stored_bytes(model: ModelSpec, ranks: int = 1) -> int:
         + embedding_norm_bytes(model, ranks)
         + lm_head_work(model, ranks).weight_read
         + beside_work(model, ranks).weight_read
-        + rows * side_row_bytes(model)
+        + share(model.side_rows, ranks) * side_row_bytes(model)
     )
     positions = model.position_rows * model.hidden * plain_bytes(model.activations)
-    predicting = model.prediction_layers * (layers[-1] + _joining_bytes(model))
-    return sum(layers) + predicting + outside + embedding + positions
+    return sum(layers) + outside + embedding + positions
+
+
+def prediction_bytes(model: ModelSpec, ranks: int = 1) -> int:
+    """Weights of the layers that predict later tokens, by formula: each like the last layer, and what joins it."""
+    if not model.prediction_layers:
+        return 0
+    return model.prediction_layers * (_layer_stored(model, ranks, model.layers - 1) + _joining_bytes(model))
 
 
 def _layer_stored(model: ModelSpec, ranks: int, layer: int) -> int:

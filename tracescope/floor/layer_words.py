@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tracescope.core import units
-from tracescope.core.layers import Attention, Layer
+from tracescope.core.layer_parts import Attention, Layer
 from tracescope.core.model import ModelSpec
 from tracescope.floor.kv_cache import cache_token_bytes, index_token_bytes
 from tracescope.floor.state import state_bytes_per_request, state_is_known

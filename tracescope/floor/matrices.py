@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracescope.core.category import Op
-from tracescope.core.layers import Attention, Latent, Layer, Projection
+from tracescope.core.layer_parts import Attention, Latent, Layer, Projection
 from tracescope.core.model import Experts, ModelSpec
 
 

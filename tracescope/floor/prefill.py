@@ -6,7 +6,7 @@ from typing import Final
 from tracescope.core import units
 from tracescope.core.category import Op
 from tracescope.core.hardware import Basis
-from tracescope.core.layers import Attention
+from tracescope.core.layer_parts import Attention
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.kv_cache import kv_bytes_per_token
 from tracescope.floor.layer_weights import lm_head_work

@@ -1,6 +1,6 @@
 """Recurrent state: bytes of fixed size a request that a step reads and writes, whatever the context."""
 
-from tracescope.core.layers import Layer
+from tracescope.core.layer_parts import Layer
 from tracescope.core.model import ModelSpec
 from tracescope.floor.dtypes import plain_bytes
 from tracescope.floor.matrices import share

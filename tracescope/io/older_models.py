@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from tracescope.core.layers import unsized_recurrence
+from tracescope.core.layer_parts import unsized_recurrence
 from tracescope.core.model import ModelSpec, kinds_of
 
 

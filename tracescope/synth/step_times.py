@@ -106,6 +106,11 @@ class StepTimes:
     ) -> None:
         if basis.bandwidth_bytes_per_s is None:
             raise TraceError("a step needs a memory bandwidth", action="give --hardware or --bandwidth")
+        if any(kind.attention is not None and kind.attention.chunk is not None for kind, _ in model.layer_kinds):
+            raise TraceError(
+                f"{model.name} reads the running chunk of each request, which is not a sum over their tokens",
+                action="requests that arrive cannot be simulated for it; a fixed --batch and --context can",
+            )
         self._model, self._basis, self._workload, self._profile = model, basis, workload, profile
         self._host = host
         ops = self._ops(1)

@@ -6,7 +6,7 @@ from typing import Final
 from tracescope.core.category import Op
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.work_table import UNKNOWN
-from tracescope.floor.kv_cache import cache_token_bytes, index_token_bytes
+from tracescope.floor.kv_cache import cache_token_bytes
 from tracescope.floor.layer_weights import expert_reads
 from tracescope.floor.matrices import expert_matrices, share
 from tracescope.floor.step_ops import (
@@ -124,14 +124,6 @@ class ModelWork:
         if latent is not None:
             return read, 2 * heads * (2 * latent.kv_rank + latent.rope_dim) * tokens
         return read, 4 * heads * attention.head_dim * (tokens + batch)
-
-    def indexer(self, layer: int, context: int) -> tuple[int, int]:
-        """Bytes of index keys that ``layer`` reads for ``context`` cached tokens of all requests, and the FLOPs."""
-        attention = self.model.layer(layer).attention
-        indexer = None if attention is None else attention.indexer
-        if attention is None or indexer is None:
-            return 0, 0
-        return context * index_token_bytes(attention), 2 * indexer.heads * indexer.dim * context
 
     def _part(self, whole: OpWork, module: str) -> OpWork:
         """The share of one weight of a fused op, by its number of elements."""
