@@ -1,5 +1,6 @@
 """``tracescope presets``: what is built in, each with its source; what is invented says so."""
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from tracescope.core import units
 from tracescope.core.hardware import EnergyModel, HardwareSpec
 from tracescope.core.model import ModelSpec
 from tracescope.floor.layer_words import layer_words
+from tracescope.floor.parameters import parameters
 from tracescope.floor.step_ops import kv_bytes_per_token, stored_bytes, weight_read_bytes
 from tracescope.models import ModelPreset, hardware_presets, model_presets
 
@@ -55,7 +57,9 @@ def model_row(preset: ModelPreset) -> dict[str, Any]:
         "name": preset.name,
         "title": preset.title,
         "source": preset.source,
+        "hugging_face": list(preset.hub),
         "invented": preset.invented,
+        "parameters": None if spec is None else asdict(parameters(spec)),
         "weight_read_bytes": None if spec is None else weight_read_bytes(spec),
         "stored_bytes": None if spec is None else stored_bytes(spec),
         "kv_bytes_per_token": None if spec is None else kv_bytes_per_token(spec),
