@@ -72,7 +72,7 @@ def test_windowed_and_full_layers_alternate_as_the_model_says(shared: Shared) ->
         main = [int(i) for i in np.flatnonzero((e.op == Op.ATTENTION) & (e.layer == layer)) if e.work[i]]
         read = max(int(trace.work.kv_read[e.work[i]]) for i in main)
         names = " ".join(trace.names[e.name[i]] for i in main)
-        window = model.window(layer)
+        window = model.windows[layer]
         assert ("_2d" in names) == (window is not None)
         assert read == (32 * 127 if window else 55086) * 2048
 

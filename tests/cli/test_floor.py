@@ -23,6 +23,10 @@ KEYS = {
     "embedding_gather_bytes",
     "kv_read_bytes",
     "kv_append_bytes",
+    "index_key_read_bytes",
+    "state_read_bytes",
+    "state_write_bytes",
+    "parameters",
     "kv_bytes_per_token",
     "activation_bytes",
     "stored_bytes",
@@ -210,13 +214,17 @@ def test_every_page_that_a_preset_can_make_is_made(capsys: pytest.CaptureFixture
 def test_presets(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["presets", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert len(found["models"]) == 20
-    assert len(found["hardware"]) == 16
+    assert len(found["models"]) == 36
+    assert len(found["hardware"]) == 23
     for row in found["models"] + found["hardware"]:
         assert row["source"]
         assert row["invented"] == row["name"].startswith("lesson-")
         assert row["invented"] == row["source"].startswith("invented")
     assert run(["presets", "hardware"]) == 0
+    hub = {row["name"]: row["hugging_face"] for row in found["models"]}
+    assert "deepseek-ai/DeepSeek-V3.2" in hub["deepseek-v3.2"]
+    sizes = {row["name"]: row["parameters"] for row in found["models"]}
+    assert sizes["llama-3-8b"] == {"stored": 8_030_261_248, "read": 7_504_924_672, "prediction": 0}
     assert "1.555 TB/s" in capsys.readouterr().out
 
 

@@ -48,7 +48,8 @@ def test_what_no_run_stands_behind_is_twice_as_wide_and_says_so() -> None:
     assert pytest.approx(EXTRAPOLATED * widest) == ASSUMED_ERROR
     for machine in hardware_presets():
         fit = machine.energy
-        assert fit is not None
+        if fit is None:
+            continue
         found = energy_j(10**9, 10**9, 0, 1e-3, fit, machine.tdp_w)
         if machine.name in {"h100-sxm", "b200-sxm"}:
             assert not found.extrapolated

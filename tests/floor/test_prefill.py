@@ -1,9 +1,8 @@
 """Comparison by formula: a prompt in one pass, and how a batch is kept full."""
 
-from dataclasses import replace
-
 import pytest
 
+from tests.floor.layered import windowed
 from tracescope.core.model import Workload
 from tracescope.floor.prefill import SCHEDULING, prefill_floor
 from tracescope.floor.step_ops import step_totals, weight_read_bytes
@@ -16,7 +15,7 @@ H100 = make_basis(load_hardware("h100-sxm"))
 def test_a_prompt_computes_what_its_tokens_would_one_by_one(name: str) -> None:
     """Except for the output head, which only the last of them needs."""
     model, tokens = load_model(name), 40
-    for spec in (model, replace(model, windows=(16,) * model.layers)):
+    for spec in (model, windowed(model, (16,) * model.layers)):
         found = prefill_floor(spec, H100, tokens)
         assert found is not None
         head = 2 * spec.hidden * spec.vocab
@@ -44,10 +43,11 @@ def test_a_long_prompt_is_bound_by_compute_and_a_short_one_by_memory() -> None:
 
 def test_latent_attention_unpacks_keys_and_values_of_a_prompt() -> None:
     model, tokens = load_model("deepseek-v3"), 100
-    found, none = prefill_floor(model, H100, tokens), prefill_floor(replace(model, windows=(0,) * 61), H100, tokens)
+    found, none = prefill_floor(model, H100, tokens), prefill_floor(windowed(model, (1,) * 61), H100, tokens)
     assert found is not None
     assert none is not None
-    assert found.flops - none.flops == 61 * 2 * 128 * (128 + 64 + 128) * tokens * (tokens + 1) // 2
+    seen = tokens * (tokens + 1) // 2 - tokens
+    assert found.flops - none.flops == 61 * 2 * 128 * (128 + 64 + 128) * seen
 
 
 def test_scheduling_is_said_not_to_be_simulated() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.floor.layered import windowed
 from tracescope.core.category import Category, Op
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec, Workload
@@ -172,12 +173,12 @@ def test_a_shared_prefix_is_read_once_only_by_a_kernel_that_knows_it() -> None:
     aware = replace(blind, prefix_aware=True)
     assert step_totals(model, aware).kv_read == (3 * 600 + 10 * 400) * token
     # Of a window of 512 tokens 400 are a request's own, and the 111 before them are shared.
-    windowed = replace(model, windows=(512,) * 32)
-    assert step_totals(windowed, aware).kv_read == (3 * 111 + 10 * 400) * token
+    bounded = windowed(model, (512,) * 32)
+    assert step_totals(bounded, aware).kv_read == (3 * 111 + 10 * 400) * token
 
 
 def test_layers_without_a_cache_append_and_read_nothing() -> None:
-    model = replace(load_model("llama-3-8b"), windows=(0,) * 8 + (None,) * 24)
+    model = windowed(load_model("llama-3-8b"), (0,) * 8 + (None,) * 24)
     total = step_totals(model, Workload(2, 50))
     assert total.kv_append == 2 * 24 * 4096
     assert total.kv_read == 50 * total.kv_append

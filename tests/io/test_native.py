@@ -9,17 +9,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from native_traces import empty_trace, full_trace, some_pyramid, traces
+from native_traces import MODEL, empty_trace, full_trace, some_pyramid, traces
 
 from tracescope.core.category import BytesFrom, Category, EdgeKind, Op, StepKind, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
+from tracescope.floor.kv_cache import kv_bytes_per_token
+from tracescope.floor.state import state_is_known
 from tracescope.io import native, native_layout, save
 from tracescope.io.gate import h5py
 from tracescope.io.native_chunks import fletcher32
+from tracescope.io.older_models import with_older_windows
 from tracescope.lod.pyramid import Pyramid
 
 
@@ -186,6 +190,31 @@ def test_a_file_of_version_1_opens_with_what_came_later_filled_in() -> None:
     assert work.link_reduced.tolist() == work.link.tolist()
     assert set(work.recorded.tolist()) == {-1}
     assert old.trace.meta.tensor_parallel == 0
+
+
+def described(windows: list[int | None]) -> bytes:
+    """A description as files had it that named a window for each layer."""
+    older = {**msgspec.to_builtins(MODEL), "windows": windows}
+    for key in ("kinds", "pattern"):
+        del older[key]
+    return msgspec.json.encode({"trace": {"model": older}, "tracks": []})
+
+
+def test_windows_of_an_older_file_are_those_of_its_layers() -> None:
+    found = with_older_windows(MODEL, described([64, None]))
+    assert found is not None
+    assert found.windows == (64, None)
+    assert with_older_windows(MODEL, described([])) == MODEL
+    assert with_older_windows(found, described([None, None])) == found
+    assert with_older_windows(None, b'{"trace": {"model": null}}') is None
+    stateful = with_older_windows(MODEL, described([0, None]))
+    assert stateful is not None
+    assert kv_bytes_per_token(stateful) * 2 == kv_bytes_per_token(MODEL)
+    assert not state_is_known(stateful)
+    with pytest.raises(ValueError, match="windows of 3 layers in a model of 2"):
+        with_older_windows(MODEL, described([1, 2, 3]))
+    with pytest.raises(ValueError, match="window of -5"):
+        with_older_windows(MODEL, described([-5, None]))
 
 
 def test_what_is_native(tmp_path: Path) -> None:

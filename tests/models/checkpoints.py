@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from math import prod
 from pathlib import Path
+from typing import Any
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
 """Name to (dtype, shape), shapes as PyTorch stores them: outputs first."""
@@ -246,3 +247,12 @@ def write_gguf(path: Path, metadata: Mapping[str, object], tensors: Tensors, *, 
     with path.open("wb") as file:
         file.write(out)
         file.truncate(len(out) + at - cut)
+
+
+CONFIGS = Path(__file__).resolve().parents[2] / "tracescope" / "presets" / "models"
+
+
+def preset_config(name: str) -> dict[str, Any]:
+    """The config that a built-in model is made from."""
+    config: dict[str, Any] = json.loads((CONFIGS / f"{name}.json").read_text())
+    return config

@@ -23,6 +23,7 @@ from tests.models.checkpoints import (
     nbytes,
     opt,
     plain,
+    preset_config,
     qwen3,
     write_gguf,
     write_model,
@@ -31,16 +32,11 @@ from tests.models.checkpoints import (
 from tracescope.cli.app import run
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec, Workload
+from tracescope.floor.layer_weights import prediction_bytes
+from tracescope.floor.step_floor import step_floor
 from tracescope.floor.step_ops import OpWork, scale_bytes, step_ops, step_totals, stored_bytes, weight_read_bytes
-from tracescope.models import load_model
+from tracescope.models import load_model, make_basis
 from tracescope.models.config import spec_from_config
-
-CONFIGS = Path(__file__).resolve().parents[2] / "tracescope" / "presets" / "models"
-
-
-def preset_config(name: str) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads((CONFIGS / f"{name}.json").read_text())
-    return config
 
 
 def as_published(name: str) -> Tensors:
@@ -234,13 +230,16 @@ def test_public_parameter_counts(name: str) -> None:
     assert stored_bytes(spec) == 2 * parameters
 
 
-def test_layers_that_predict_later_tokens_are_stored_and_not_read() -> None:
+def test_layers_that_predict_later_tokens_are_neither_read_nor_stored() -> None:
     config = {**preset_config("deepseek-v3"), "num_nextn_predict_layers": 1}
     more, plain_one = spec_from_config(config, name="x", file="x"), load_model("deepseek-v3")
     assert weight_read_bytes(more) == weight_read_bytes(plain_one)
     layer = {k: v for k, v in as_published("deepseek-v3").items() if k.startswith("model.layers.60.")}
     joining = 2 * (2 * 7168 * 7168 + 3 * 7168)
-    assert stored_bytes(more) - stored_bytes(plain_one) == nbytes(layer.values()) + joining
+    assert stored_bytes(more) == stored_bytes(plain_one)
+    assert prediction_bytes(more) == nbytes(layer.values()) + joining
+    notes = step_floor(more, Workload(), make_basis(None)).notes
+    assert any("multi-token prediction" in note for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -289,15 +288,22 @@ def test_a_model_is_stored_and_read_back(name: str, tmp_path: Path) -> None:
         assert spec.tensors is not None
     assert msgspec.json.decode(msgspec.json.encode(spec), type=ModelSpec) == spec
     old = msgspec.to_builtins(load_model("llama-3-8b"))
-    new = ("windows", "sinks", "latent", "experts", "prediction_layers", "tensors", "qk_norm_wide")
+    new = ("kinds", "pattern", "sinks", "latent", "experts", "prediction_layers", "tensors", "qk_norm_wide")
     assert msgspec.convert({k: v for k, v in old.items() if k not in new}, type=ModelSpec) == load_model("llama-3-8b")
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"windows": [1, 2, 3]}, "windows of 3 layers in a model of 32"),
-        ({"windows": [-5] * 32}, "negative"),
+        ({"kinds": [{"attention": None, "ffn": 4}], "pattern": [0, 0, 0]}, "pattern of 3 layers in a model of 32"),
+        ({"kinds": [{"attention": None, "ffn": 4}], "pattern": [1] * 32}, "not there"),
+        (
+            {
+                "kinds": [{"attention": {"heads": 1, "kv_heads": 1, "head_dim": 1, "window": -5}, "ffn": 4}],
+                "pattern": [0] * 32,
+            },
+            "window of -5",
+        ),
         ({"experts": {"experts": 2, "chosen": 3, "ffn": 4}}, "3 of 2 experts"),
     ],
 )
@@ -370,7 +376,9 @@ def test_what_no_step_reads_is_stored_only(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "more", SMALL, small() | extra)
     spec = load_model(str(folder))
     assert spec.assumptions == ()
-    assert stored_bytes(spec) == nbytes(small().values()) + nbytes(extra.values())
+    predicting = nbytes(v for k, v in extra.items() if ".layers.2." in k)
+    assert stored_bytes(spec) == nbytes(small().values()) + nbytes(extra.values()) - predicting
+    assert spec.prediction_layers == 1
     assert weight_read_bytes(spec) == weight_read_bytes(replace(spec, tensors=None))
 
 
@@ -382,8 +390,9 @@ def test_differences_from_the_config_are_said(tmp_path: Path) -> None:
     assert any("1 tensors are stored but taken as not read" in note and "adapter" in note for note in notes)
     wide = {name: ("F32", shape) for name, (_, shape) in small().items()}
     spec = load_model(str(write_model(tmp_path / "wide", SMALL, wide)))
-    assert spec.weights == "fp32"
-    assert any("most weights are stored as fp32" in note for note in spec.assumptions)
+    assert spec.weights == "bf16"
+    assert stored_bytes(spec) == nbytes(small().values())
+    assert any("served" in note or "serve them in 16 bit" in note for note in spec.assumptions)
 
 
 def refusal(path: Path) -> str:

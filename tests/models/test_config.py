@@ -295,9 +295,9 @@ def test_quantization_methods(read: Read, config: dict[str, Any], weights: str, 
 
 
 def test_four_separate_dtypes(read: Read, tmp_path: Path) -> None:
-    read(torch_dtype="float32")
+    read(torch_dtype="float16")
     spec = load_model(str(tmp_path / "small.json"), weights="int8", kv="fp8")
-    assert (spec.weights, spec.lm_head, spec.kv, spec.activations) == ("int8", "fp32", "fp8", "fp32")
+    assert (spec.weights, spec.lm_head, spec.kv, spec.activations) == ("int8", "fp16", "fp8", "fp16")
     assert load_model("llama-3-8b", lm_head="int8").lm_head == "int8"
 
 

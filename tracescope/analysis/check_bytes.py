@@ -15,6 +15,7 @@ from tracescope.core.columns import I64, Bool
 from tracescope.core.model import ModelSpec
 from tracescope.core.trace import Trace
 from tracescope.floor.kv_cache import kv_read_per_request
+from tracescope.floor.state import state_bytes_per_request
 from tracescope.floor.step_ops import kv_bytes_per_token, weight_read_bytes
 
 _CLOSE = 0.01
@@ -32,7 +33,7 @@ def model_differences(trace: Trace, series: StepSeries, example: Callable[[int],
         return
     decode = trace.steps.kind == StepKind.DECODE
     ranks = ranks_of(trace)
-    token = kv_bytes_per_token(model, ranks)
+    token = kv_bytes_per_token(model, ranks) + state_bytes_per_request(model, ranks)
     batch = trace.steps.batch.astype(np.int64)
     weights, weights_known = _weights(model, batch, ranks)
     kv_read, kv_read_known = _kv_read(trace, model, ranks)
@@ -60,7 +61,10 @@ def _weights(model: ModelSpec, batch: I64, ranks: int) -> tuple[I64, Bool]:
 def _kv_read(trace: Trace, model: ModelSpec, ranks: int) -> tuple[I64, Bool]:
     """The KV that each step reads, and where that is known: windows need the length of every request for it."""
     batch, context = trace.steps.batch, trace.steps.context_tokens
-    if all(window is None for window, _ in model.window_groups):
+    plain = all(kind.attention is not None and kind.attention.stores for kind, _ in model.layer_kinds)
+    if plain and not any(
+        kind.recurrent or (kind.attention and kind.attention.limited) for kind, _ in model.layer_kinds
+    ):
         return context * kv_bytes_per_token(model, ranks), context >= 0
     by_requests = kv_read_by_requests(trace, model, ranks)
     if by_requests is not None:

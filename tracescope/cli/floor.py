@@ -28,6 +28,7 @@ from tracescope.core.model import ModelSpec
 from tracescope.core.units import ALL_ACCEPTED
 from tracescope.floor.deadline import Deadline, deadline_check
 from tracescope.floor.dtypes import weight_dtype
+from tracescope.floor.parameters import parameters
 from tracescope.floor.prefill import SCHEDULING
 from tracescope.floor.pricing import ops_floor_s
 from tracescope.floor.step_floor import StepFloor, step_floor
@@ -114,9 +115,13 @@ def floor_document(floor: StepFloor) -> dict[str, Any]:
         "embedding_gather_bytes": total.embedding_gather,
         "kv_read_bytes": total.kv_read,
         "kv_append_bytes": total.kv_append,
+        "index_key_read_bytes": total.index_read,
+        "state_read_bytes": floor.state_read_bytes,
+        "state_write_bytes": floor.state_read_bytes,
         "kv_bytes_per_token": floor.kv_bytes_per_token,
         "activation_bytes": total.activation,
         "stored_bytes": floor.stored_bytes,
+        "parameters": asdict(parameters(floor.model)),
         "flops": total.flops,
         "link_bytes": floor.sent_bytes,
         "link_by": floor.link_by,
@@ -145,6 +150,7 @@ def floor_document(floor: StepFloor) -> dict[str, Any]:
             "blocks_used": memory.blocks_used,
             "blocks_total": memory.blocks_total,
             "waste_bytes": memory.waste_bytes,
+            "state_bytes": memory.state_bytes,
         },
         "verdict": None if found is None else {"binds": found.binds, "why": found.why, "moves": list(floor.moves)},
         "crossovers": {
@@ -169,7 +175,10 @@ def floor_document(floor: StepFloor) -> dict[str, Any]:
 
 
 def model_document(model: ModelSpec) -> dict[str, Any]:
-    """The ``model_spec`` object; ``windows`` has an entry a layer (null: everything) and is empty without any."""
+    """The ``model_spec`` object; ``windows`` has an entry a layer (null: everything) and is empty without any.
+
+    ``layer_kinds`` says what distinct layers are built of and ``pattern`` which of them each layer is.
+    """
     quantized = weight_dtype(model.weights).quantized or weight_dtype(model.lm_head).quantized
     return {
         "hidden": model.hidden,
@@ -181,6 +190,8 @@ def model_document(model: ModelSpec) -> dict[str, Any]:
         "vocab": model.vocab,
         "tied": model.tied,
         "windows": list(model.windows),
+        "layer_kinds": [asdict(kind) for kind in model.kinds],
+        "pattern": list(model.pattern),
         "quantization": {
             "weights": model.weights,
             "lm_head": model.lm_head,

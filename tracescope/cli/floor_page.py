@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from tracescope.cli.beside_floor import Beside
 from tracescope.core import units
 from tracescope.core.hardware import Basis
+from tracescope.floor.capacity import Capacity
 from tracescope.floor.deadline import Deadline
 from tracescope.floor.dtypes import weight_dtype
 from tracescope.floor.energy import energy_words
-from tracescope.floor.kv_cache import attended_tokens, kv_bytes_per_token_per_layer, prefix_groups
+from tracescope.floor.kv_cache import prefix_groups
+from tracescope.floor.layer_words import kv_read_words
 from tracescope.floor.prefill import SCHEDULING
 from tracescope.floor.step_floor import StepFloor
 
@@ -68,13 +70,18 @@ def _bandwidth(basis: Basis) -> str:
 
 def _bytes(floor: StepFloor) -> Iterator[tuple[str, str]]:
     total, workload = floor.totals, floor.workload
-    batch, context = f"{workload.batch:,}", f"{workload.context:,}"
+    batch = f"{workload.batch:,}"
     token = f"{floor.kv_bytes_per_token:,} B"
     reuse = "once" if workload.batch == 1 else f"once · reuse ×{batch}"
     scales = f", {units.size(floor.scale_bytes)} of it scales" if floor.scale_bytes else ""
     yield "weights read", f"{units.size(total.weight_read)}  ({total.weight_read:,} B, {reuse}{scales})"
-    yield "KV read", f"{_kv_read(floor, batch, context, token)} = {units.size(total.kv_read)}"
-    yield "KV append", f"{batch} × {token} = {units.size(total.kv_append)}"
+    yield "KV read", f"{_kv_read(floor, batch)} = {units.size(total.kv_read)}"
+    if total.index_read:
+        yield "", f"{units.size(total.index_read)} of it index keys"
+    if total.state_read:
+        yield "", f"{units.size(total.state_read)} of it state, the same at any context"
+    written = f" + {units.size(total.state_write)} of state" if total.state_write else ""
+    yield "KV append", f"{batch} × {token}{written} = {units.size(total.kv_append)}"
     yield "embedding gather", f"{units.size(total.embedding_gather)}  ({batch} rows, not the table)"
     if floor.sent_bytes:
         yield "link", f"{units.size(floor.sent_bytes)} sent by this rank ({floor.link_by})"
@@ -82,22 +89,14 @@ def _bytes(floor: StepFloor) -> Iterator[tuple[str, str]]:
     yield "stored weights", units.size(floor.stored_bytes)
 
 
-def _kv_read(floor: StepFloor, batch: str, context: str, token: str) -> str:
-    """The product behind the KV reads, layers of one window together."""
+def _kv_read(floor: StepFloor, batch: str) -> str:
+    """The product behind the KV reads, layers of one kind together."""
     model, workload = floor.model, floor.workload
     if workload.prefix_aware:
         groups = prefix_groups(workload)
         requests, tokens = units.plural(workload.batch, "request"), units.plural(workload.prefix, "token")
         return f"{requests}, {tokens} read once in each of {units.plural(groups, 'group')},"
-    if not model.windows:
-        return f"{batch} × {context} tokens × {token}"
-    layer = f"{kv_bytes_per_token_per_layer(model, workload.tensor_parallel):,} B"
-    parts = [
-        f"{n} layers × {attended_tokens(window, workload.context):,}"
-        for window, n in model.window_groups
-        if window != 0
-    ]
-    return f"{batch} × ({' + '.join(parts)}) tokens × {layer}"
+    return kv_read_words(model, batch, workload.context, workload.tensor_parallel)
 
 
 def _comparison(floor: StepFloor) -> Iterator[tuple[str, str]]:
@@ -192,13 +191,25 @@ def _capacity(floor: StepFloor) -> Iterator[tuple[str, str]]:
     room = units.size(abs(memory.headroom_bytes))
     too_much = f"no, {room} too much" if memory.headroom_bytes < 0 else "no, a block for every request is missing"
     yield "fits", f"yes, {room} to spare" if memory.fits else too_much
+    if memory.state_bytes:
+        yield "", f"{units.size(memory.state_bytes)} of that KV is recurrent state"
     if memory.waste_bytes:
         yield "waste", f"{units.size(memory.waste_bytes)} of those blocks hold no token"
     shared = f", {workload.prefix:,} tokens shared by {workload.prefix_group:,}," if workload.prefix else ""
     yield (
         "largest batch",
-        f"{memory.blocks_total:,} blocks ÷ {memory.request_blocks:,} a request{shared} = {memory.max_batch:,}",
+        _largest_batch(memory, shared),
     )
+
+
+def _largest_batch(memory: Capacity, shared: str) -> str:
+    """The division behind the largest batch; in bytes where requests keep a state besides their blocks."""
+    if not memory.request_state_bytes:
+        return f"{memory.blocks_total:,} blocks ÷ {memory.request_blocks:,} a request{shared} = {memory.max_batch:,}"
+    room = units.size(max(0, memory.usable_bytes - memory.stored_bytes - memory.other_bytes))
+    state = units.size(memory.request_state_bytes)
+    each = f"{memory.request_blocks:,} blocks of {units.size(memory.block_bytes)} + {state}"
+    return f"{room} ÷ ({each} of state) a request{shared} = {memory.max_batch:,}"
 
 
 def _verdict(floor: StepFloor, deadline: Deadline | None) -> Iterator[tuple[str, str]]:

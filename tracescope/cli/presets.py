@@ -1,5 +1,6 @@
 """``tracescope presets``: what is built in, each with its source; what is invented says so."""
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -10,6 +11,8 @@ from tracescope.cli.output import emit_json, emit_table
 from tracescope.core import units
 from tracescope.core.hardware import EnergyModel, HardwareSpec
 from tracescope.core.model import ModelSpec
+from tracescope.floor.layer_words import layer_words
+from tracescope.floor.parameters import parameters
 from tracescope.floor.step_ops import kv_bytes_per_token, stored_bytes, weight_read_bytes
 from tracescope.models import ModelPreset, hardware_presets, model_presets
 
@@ -54,7 +57,9 @@ def model_row(preset: ModelPreset) -> dict[str, Any]:
         "name": preset.name,
         "title": preset.title,
         "source": preset.source,
+        "hugging_face": list(preset.hub),
         "invented": preset.invented,
+        "parameters": None if spec is None else asdict(parameters(spec)),
         "weight_read_bytes": None if spec is None else weight_read_bytes(spec),
         "stored_bytes": None if spec is None else stored_bytes(spec),
         "kv_bytes_per_token": None if spec is None else kv_bytes_per_token(spec),
@@ -68,10 +73,7 @@ def structure(spec: ModelSpec) -> str:
     words = []
     if spec.experts is not None:
         words.append(f"{spec.experts.chosen} of {spec.experts.experts} experts a token")
-    if spec.latent is not None:
-        words.append("latent attention")
-    limited = [(window, n) for window, n in spec.window_groups if window is not None]
-    words += [f"window {window:,} in {n} of {spec.layers} layers" for window, n in limited]
+    words += layer_words(spec)
     if spec.weights != spec.activations:
         words.append(spec.weights)
     return ", ".join(words)

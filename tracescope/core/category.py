@@ -88,6 +88,10 @@ class Op(IntEnum):
     GATE = 21
     UP = 22
     OTHER = 23
+    STATE = 24
+    """The recurrence of a layer with a state: reads it, writes it."""
+    INDEXER = 25
+    """What selects the tokens that sparse attention reads."""
 
     @property
     def label(self) -> str | None:

@@ -1,20 +1,10 @@
 """A decoder as its bytes see it: shapes, biases, norms and the four dtypes of a decode step."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Latent:
-    """Multi-head latent attention: one compressed vector a token (``kv_rank`` + ``rope_dim``) instead of K and V.
-
-    ``q_rank`` is None where queries are projected in one step; ``nope_dim`` and ``v_dim`` are per head.
-    """
-
-    kv_rank: int
-    rope_dim: int
-    nope_dim: int
-    v_dim: int
-    q_rank: int | None = None
+from tracescope.core.layer_parts import Attention, Latent, Layer, Projection
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +31,8 @@ class LayerBytes:
     """Bytes of one layer as its tensors store them, by the op that reads them, scales and biases included.
 
     ``experts`` holds all of them; ``scales`` and ``expert_scales`` are the parts that are scales and zeros;
-    ``attention`` is what attention itself reads besides the cache (sinks).
+    ``attention`` is what attention itself reads besides the cache (sinks); ``state_in`` and ``state_out`` are the
+    linear weights around a recurrent state, ``state`` its small parameters; ``indexer`` is what selects tokens.
     """
 
     norm: int = 0
@@ -54,6 +45,10 @@ class LayerBytes:
     experts: int = 0
     scales: int = 0
     expert_scales: int = 0
+    state_in: int = 0
+    state_out: int = 0
+    state: int = 0
+    indexer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,41 +114,71 @@ class ModelSpec:
     max_positions: int | None = None
     """The longest context the config claims; only shown, never used in a number."""
     title: str = ""
-    windows: tuple[int | None, ...] = ()
-    """The attention window of each layer, None where it sees everything, 0 where it keeps no KV cache at all; empty
-    where every layer sees everything."""
+    kinds: tuple[Layer, ...] = ()
+    """The distinct layers; empty where every one is as the sizes above and ``experts`` say."""
+    pattern: tuple[int, ...] = ()
+    """For each layer which of ``kinds`` it is."""
     sinks: bool = False
     """One learned attention logit a head and layer (gpt-oss)."""
     latent: Latent | None = None
     experts: Experts | None = None
     prediction_layers: int = 0
-    """Further layers that predict later tokens (MTP): stored, not read in a step."""
+    """Further layers that predict later tokens (MTP): not read in a step, and loaded for speculative decoding alone."""
     tensors: TensorBytes | None = None
     """What the checkpoint's own headers say; preferred over the formulas on one rank."""
     qk_norm_wide: bool = False
     """The norms of queries and keys span all heads instead of one."""
+    embedding: str = ""
+    """The dtype of the input embedding; empty: like the activations."""
+    head_rows: int = 0
+    """Rows of the output head where they are not those of the vocabulary (a draft model's); 0: they are."""
+    side_row: int = 0
+    """Elements of a row of a second embedding table, looked up for every token beside the first (Gemma 3n)."""
+    side_rows: int = 0
+    beside: tuple[Projection, ...] = ()
+    """Linear weights outside the layers that every token passes, besides the output head."""
 
     def __post_init__(self) -> None:
         tensors = len(self.tensors.layers) if self.tensors else 0
-        for name, count in (("windows", len(self.windows)), ("tensors", tensors)):
+        for name, count in (("pattern", len(self.pattern)), ("tensors", tensors)):
             if count not in (0, self.layers):
                 raise ValueError(f"{name} of {count} layers in a model of {self.layers}")
-        if any(window is not None and window < 0 for window in self.windows):
-            raise ValueError("a window cannot be negative")
+        if bool(self.kinds) is not bool(self.pattern) or any(not 0 <= i < len(self.kinds) for i in self.pattern):
+            raise ValueError("the pattern of layers names a kind that is not there")
         experts = self.experts
         if experts is not None and not 0 < experts.chosen <= experts.experts:
             raise ValueError(f"{experts.chosen} of {experts.experts} experts cannot be chosen")
 
-    @property
-    def window_groups(self) -> tuple[tuple[int | None, int], ...]:
-        """Distinct windows with the number of layers that have each, in order of appearance."""
-        if not self.windows:
-            return ((None, self.layers),)
-        return tuple((window, self.windows.count(window)) for window in dict.fromkeys(self.windows))
+    def layer(self, number: int) -> Layer:
+        """What layer ``number`` is built of."""
+        return self.kinds[self.pattern[number]] if self.kinds else self.plain_layer(number)
 
-    def window(self, layer: int) -> int | None:
-        """The attention window of ``layer``; None where it sees everything."""
-        return self.windows[layer] if self.windows else None
+    def plain_layer(self, number: int) -> Layer:
+        """A layer of the model's own sizes: full attention, and the MLP or the experts that stand there."""
+        attention = Attention(self.heads, self.kv_heads, self.head_dim, latent=self.latent)
+        routed = self.experts is not None and number not in self.experts.dense_layers
+        return Layer(attention, 0 if routed else self.ffn, routed)
+
+    @property
+    def layer_kinds(self) -> tuple[tuple[Layer, int], ...]:
+        """Distinct layers with how many there are of each, in order of appearance."""
+        if self.kinds:
+            return tuple((self.kinds[i], self.pattern.count(i)) for i in dict.fromkeys(self.pattern))
+        every = [self.plain_layer(i) for i in (range(self.layers) if self.experts else range(1))]
+        return tuple((kind, every.count(kind) if self.experts else self.layers) for kind in dict.fromkeys(every))
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """The attention window of each layer, None where there is none; empty where no layer has any."""
+        found = tuple(kind.attention.window if kind.attention else None for kind in map(self.layer, range(self.layers)))
+        return found if any(window is not None for window in found) else ()
+
+
+def kinds_of(layers: Iterable[Layer]) -> dict[str, Any]:
+    """The fields ``kinds`` and ``pattern`` of a model of these ``layers``."""
+    listed = tuple(layers)
+    kinds = {kind: i for i, kind in enumerate(dict.fromkeys(listed))}
+    return {"kinds": tuple(kinds), "pattern": tuple(kinds[layer] for layer in listed)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,9 @@ def _ops_s(ops: list[OpWork], basis: Basis) -> F64 | None:
 
 
 def _at_once(op: OpWork, tokens: int, weights: int) -> OpWork:
-    grown = ("embedding_gather", "kv_append", "link", "link_reduced", "flops")
-    return replace(op, weight_read=weights, **{name: tokens * getattr(op, name) for name in grown})
+    grown = ("embedding_gather", "link", "link_reduced", "flops")
+    appended = tokens * (op.kv_append - op.state_write) + op.state_write  # a state is written once, however many tokens
+    return replace(op, weight_read=weights, kv_append=appended, **{name: tokens * getattr(op, name) for name in grown})
 
 
 def _experts_at_once(model: ModelSpec, workload: Workload, op: OpWork, tokens: int) -> int:

@@ -97,7 +97,7 @@ WEIGHT_DTYPES: Final[dict[str, WeightDtype]] = {
 """Formats with a name of their own; the grouped integer formats below follow a pattern."""
 
 _ALIASES: Final = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16", "float": "fp32"}
-_GROUPED: Final = re.compile(r"(gptq-)?int([2348])(?:-g([1-9][0-9]{0,5}))?(-sym)?")
+_GROUPED: Final = re.compile(r"(gptq-)?int([234568])(?:-g([1-9][0-9]{0,5}))?(-sym)?")
 """``int4-g128`` (16-bit scale and zero), ``int4-g128-sym`` (scale only), ``gptq-int4-g32`` (packed integer zeros)."""
 
 WEIGHT_NAMES: Final = (*WEIGHT_DTYPES, "int4-g128", "int4-g32", "int4-g128-sym", "gptq-int4")

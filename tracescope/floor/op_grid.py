@@ -28,8 +28,10 @@ from tracescope.floor.verdict import TERMS, binding_term
 Line = TypeVar("Line", I64, F64)
 Number = TypeVar("Number", int, float)
 
-PROPORTIONAL: Final = ("embedding_gather", "kv_append", "activation", "flops")
+PROPORTIONAL: Final = ("embedding_gather", "kv_append", "activation", "flops", "state_read", "state_write")
 """Amounts of a step that are ``batch`` times those of one request."""
+READS: Final = ("kv_read", "index_read")
+"""Amounts that grow with the context, a line in the batch and in the groups that share a prefix."""
 LARGEST: Final = 2.0**62
 """Amounts up to here fit int64; anything above is a typing mistake, not a machine."""
 
@@ -50,7 +52,9 @@ class OpGrid:
         self._shared = workload.prefix_aware and workload.prefix_group > 1
         two = [self._counted(2, context) for context in contexts.tolist()] if self._shared else None
         self._kv = _lines(_reads(one), None if two is None else _reads(two))
-        self._kv_totals = _lines(_read_totals(one), None if two is None else _read_totals(two))
+        self._kv_totals = {
+            name: _lines(_read_totals(one, name), None if two is None else _read_totals(two, name)) for name in READS
+        }
         ops = [op for op, _ in one[0]]
         self._count = np.array([n for _, n in one[0]], np.float64)
         self._flops = np.array([[op.flops for op, _ in row] for row in one], np.float64)
@@ -148,9 +152,9 @@ class OpGrid:
             return 0
         return shares_of_expectation((self._every,), distinct_of(experts, batch), experts.experts)[0]
 
-    def kv_read(self, batch: I64) -> I64:
-        """KV reads of a whole step, exact, int64[..., contexts]. Raises TraceError beyond 2^62 bytes."""
-        group, request = self._kv_totals
+    def kv_read(self, batch: I64, name: str = "kv_read") -> I64:
+        """KV reads of a whole step, or ``name`` of them, exact, int64[..., contexts]. Raises TraceError beyond 2^62."""
+        group, request = self._kv_totals[name]
         _refuse_large((float(group.max()) + float(request.max())) * float(batch.max()))
         return self.groups(batch) * group + batch * request
 
@@ -181,8 +185,8 @@ def _reads(rows: list[list[tuple[OpWork, int]]]) -> F64:
     return np.array([[op.kv_read for op, _ in row] for row in rows], np.float64)
 
 
-def _read_totals(rows: list[list[tuple[OpWork, int]]]) -> I64:
-    return _whole([_total(row, "kv_read") for row in rows])
+def _read_totals(rows: list[list[tuple[OpWork, int]]], name: str) -> I64:
+    return _whole([_total(row, name) for row in rows])
 
 
 def _whole(amounts: list[int]) -> I64:

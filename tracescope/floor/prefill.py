@@ -6,10 +6,13 @@ from typing import Final
 from tracescope.core import units
 from tracescope.core.category import Op
 from tracescope.core.hardware import Basis
+from tracescope.core.layer_parts import Attention
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.kv_cache import kv_bytes_per_token
 from tracescope.floor.layer_weights import lm_head_work
+from tracescope.floor.matrices import share
 from tracescope.floor.pricing import compute_s, memory_s
+from tracescope.floor.state import state_bytes_per_request
 from tracescope.floor.step_ops import layer_groups, layer_ops, weight_read_bytes
 
 SCHEDULING: Final = (
@@ -52,8 +55,9 @@ class PrefillFloor:
 def prefill_floor(model: ModelSpec, basis: Basis, tokens: int, ranks: int = 1) -> PrefillFloor | None:
     """The floor of one prompt, one rank's share; None for an empty prompt.
 
-    Weights are read once, every token's K and V written once. Linear FLOPs are those of a decode step for each token,
-    the output head's for the last one alone; attention is causal and bounded by each layer's window.
+    Weights are read once, every token's K and V and the last state written once. Linear FLOPs are those of a decode
+    step for each token, the output head's for the last one alone; attention is causal and as far as the
+    layer reaches.
     """
     if tokens < 1:
         return None
@@ -62,22 +66,38 @@ def prefill_floor(model: ModelSpec, basis: Basis, tokens: int, ranks: int = 1) -
     for layer, n in layer_groups(model, 1, ranks):
         ops = layer_ops(model, one, layer)
         linear += n * sum(op.flops for op in ops if op.op is not Op.ATTENTION)
-        attention += n * _attention_flops(model, layer, tokens, ranks)
+        attention += n * _attention_flops(model.layer(layer).attention, tokens, ranks)
     head = 2 * lm_head_work(model, ranks).elements
     flops = tokens * linear + head + attention
-    moved = weight_read_bytes(model, ranks, tokens) + tokens * kv_bytes_per_token(model, ranks)
+    cache = tokens * kv_bytes_per_token(model, ranks) + state_bytes_per_request(model, ranks)
+    moved = weight_read_bytes(model, ranks, tokens) + cache
     return PrefillFloor(tokens, flops, moved, compute_s(flops, basis), memory_s(moved, basis))
 
 
-def _attention_flops(model: ModelSpec, layer: int, tokens: int, ranks: int) -> int:
+def _attention_flops(attention: Attention | None, tokens: int, ranks: int) -> int:
     """Causal attention over a whole prompt: token i sees min(i, window) tokens, itself included."""
-    window = model.window(layer)
-    if window == 0:
+    if attention is None:
         return 0
-    reach = tokens if window is None else min(window, tokens)
-    pairs = reach * (reach + 1) // 2 + (tokens - reach) * reach
-    heads = -(-model.heads // ranks)
-    latent = model.latent
+    pairs = _pairs(attention, tokens)
+    heads = share(attention.heads, ranks)
+    latent = attention.latent
     if latent is not None:  # a prompt is not worth absorbing: keys and values are unpacked
-        return 2 * pairs * heads * (latent.nope_dim + latent.rope_dim + latent.v_dim)
-    return 4 * pairs * heads * model.head_dim
+        scored = 2 * pairs * heads * (latent.nope_dim + latent.rope_dim + latent.v_dim)
+    else:
+        scored = 4 * pairs * heads * attention.head_dim
+    indexer = attention.indexer
+    return scored + (0 if indexer is None else tokens * (tokens + 1) * indexer.heads * indexer.dim)
+
+
+def _pairs(attention: Attention, tokens: int) -> int:
+    """Pairs of a token and one that it sees, itself included."""
+    if attention.chunk is not None:
+        whole, rest = divmod(tokens, attention.chunk)
+        return whole * _triangle(attention.chunk) + _triangle(rest)
+    most = attention.most_attended
+    reach = tokens if most is None else min(most + 1, tokens)
+    return _triangle(reach) + (tokens - reach) * reach
+
+
+def _triangle(tokens: int) -> int:
+    return tokens * (tokens + 1) // 2

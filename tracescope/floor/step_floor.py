@@ -11,9 +11,11 @@ from tracescope.floor.capacity import Capacity, capacity
 from tracescope.floor.dependence import DependenceCost, dependence_cost
 from tracescope.floor.energy import Energy, EnergySplit, energy_j, energy_split, power_note
 from tracescope.floor.experts import distinct_of, expectation_note
+from tracescope.floor.layer_weights import prediction_bytes
 from tracescope.floor.one_change import one_change_sentences
 from tracescope.floor.prefill import PrefillFloor, prefill_floor
 from tracescope.floor.pricing import compute_s, link_s, memory_s, ops_total_s, sent_bytes
+from tracescope.floor.state import state_is_known
 from tracescope.floor.step_ops import (
     StepTotals,
     counted_ops,
@@ -89,6 +91,11 @@ class StepFloor:
         return "the switch adds up: 1 × the message" if self.basis.switch_reduces else "ring: 2(t − 1)/t × the message"
 
     @property
+    def state_read_bytes(self) -> int | None:
+        """State that the step reads, and as much that it writes; None where the size of one is not known."""
+        return self.totals.state_read if state_is_known(self.model) else None
+
+    @property
     def expectation(self) -> str | None:
         """What the bytes of a mixture rest on; None without one."""
         experts = self.model.experts
@@ -160,7 +167,7 @@ def assemble_floor(
             notes.append("link energy is not counted: no sourced value is known")
     if model.max_positions is not None and workload.context >= model.max_positions:
         notes.append(f"the context is past the model's {model.max_positions:,} positions")
-    notes += _memory_notes(model, workload, basis)
+    notes += [*_memory_notes(model, workload, basis), *_prediction_notes(model)]
     return StepFloor(
         model=model,
         workload=workload,
@@ -191,6 +198,17 @@ def assemble_floor(
 def op_count(model: ModelSpec, ranks: int = 1) -> int:
     """How many ops one step has; neither batch nor context changes it."""
     return sum(n for _, n in counted_ops(model, Workload(tensor_parallel=ranks)))
+
+
+def _prediction_notes(model: ModelSpec) -> list[str]:
+    if not model.prediction_layers:
+        return []
+    layers = units.plural(model.prediction_layers, "layer")
+    size = units.size(prediction_bytes(model))
+    return [
+        f"{layers} of multi-token prediction ({size}) not counted as stored: engines load such layers for "
+        "speculative decoding alone"
+    ]
 
 
 def _memory_notes(model: ModelSpec, workload: Workload, basis: Basis) -> list[str]:

@@ -9,30 +9,27 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tracescope.core.category import Category, Op
-from tracescope.core.model import Experts, ModelSpec, Workload
+from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.dtypes import plain_bytes
 from tracescope.floor.kept_modules import kept_modules
-from tracescope.floor.kv_cache import (
-    attended_tokens,
-    kv_bytes_per_token,
-    kv_bytes_per_token_per_layer,
-    tokens_read,
-)
+from tracescope.floor.kv_cache import kv_bytes_per_token, kv_bytes_per_token_per_layer
+from tracescope.floor.layer_ops import layer_ops
 from tracescope.floor.layer_weights import (
-    LayerWeights,
     LinearWork,
+    beside_work,
     embedding_norm_bytes,
     expert_reads,
     final_norm_bytes,
-    layer_weights,
     lm_head_work,
     norm_bytes,
     row_bytes,
     scale_bytes,
+    side_row_bytes,
     stored_bytes,
     truth,
 )
-from tracescope.floor.matrices import Matrix, Shard, has_experts, layer_matrices, shard
+from tracescope.floor.matrices import Matrix, Shard, layer_matrices, shard
+from tracescope.floor.op_work import OpWork, all_reduce_bytes, linear_op, norm_op
 
 __all__ = [
     "LinearWork",
@@ -60,173 +57,26 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class OpWork:
-    """What one op of a step moves and computes; ``layer`` is -1 outside the layers. Bytes and FLOPs are exact.
-
-    ``embedding_gather`` is counted apart from ``weight_read``. ``activation`` is what an unfused kernel would move
-    besides; it is shown but never part of a floor. ``link`` are bytes that one rank sends over
-    the interconnect, ``link_reduced`` those where the switch adds up what the ranks send.
-    """
-
-    layer: int
-    op: Op
-    category: Category
-    roles: int
-    weight_read: int = 0
-    embedding_gather: int = 0
-    kv_read: int = 0
-    kv_append: int = 0
-    activation: int = 0
-    link: int = 0
-    link_reduced: int = 0
-    flops: int = 0
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes that must cross the memory bus: weights, gathered rows, KV reads and appends."""
-        return self.weight_read + self.embedding_gather + self.kv_read + self.kv_append
-
-
-def all_reduce_bytes(model: ModelSpec, batch: int, ranks: int) -> tuple[int, int]:
-    """Bytes that one rank sends in an all-reduce of the hidden state: by itself, and with the switch's help.
-
-    A ring sends 2(t - 1)/t of the message, the least without help; a switch that adds up gets it once.
-    """
-    message = batch * model.hidden * plain_bytes(model.activations)
-    alone = -(-message * 2 * (ranks - 1) // ranks)
-    return alone, min(message, alone)
-
-
-_W, _K, _A, _C = Category.WEIGHT_READ, Category.KV_READ, Category.KV_APPEND, Category.COMPUTE
-
-
-def _linear(op: Op, work: LinearWork, batch: int, activation: int, layer: int = -1) -> OpWork:
-    return OpWork(
-        layer,
-        op,
-        _W,
-        _W.role | _C.role,
-        weight_read=work.weight_read,
-        activation=activation,
-        flops=2 * batch * work.elements,
-    )
-
-
-def _norm(layer: int, weight: int, activation: int) -> OpWork:
-    return OpWork(layer, Op.NORM, _C, _C.role | _W.role, weight_read=weight, activation=activation)
-
-
-def layer_ops(model: ModelSpec, workload: Workload, layer: int) -> tuple[OpWork, ...]:
-    """The ops of one layer in program order.
-
-    ``norm qkv rope kv_append attention o norm gate_up act down``, with a second norm only where the model has one, a
-    norm after qkv for qk-norm and latent attention, and norms after o and down for sandwich norms. On more than one
-    rank an all-reduce follows o and down, or both together where they read one input. A layer with experts has
-    ``router experts`` in place of the last three, which then stand for its shared experts where it has any.
-    """
-    batch, ranks = workload.batch, workload.tensor_parallel
-    weights = layer_weights(model, ranks, layer)
-    moved = batch * plain_bytes(model.activations)  # bytes of one activation element over the whole batch
-    hidden, weight = model.hidden * moved, weights.norm
-    sandwich = (_norm(layer, weight, 0),) if model.norms_per_layer == 4 else ()
-    reduce = (_all_reduce(model, batch, ranks, layer),) if ranks > 1 else ()
-    # Each block norm also carries the residual addition before it: two reads and one write besides its own two.
-    ops = [_norm(layer, weight + weights.norm_surplus, 5 * hidden)]
-    ops += _attention_ops(model, workload, layer, weights)
-    ops += [*(() if model.parallel else reduce), *sandwich]
-    if model.norms_per_layer > 1:
-        ops.append(_norm(layer, weight, 5 * hidden))
-    if model.experts is not None and has_experts(model, layer):
-        ops += _expert_ops(model, model.experts, workload, layer, weights)
-    else:
-        ops += _mlp_ops(model, workload, layer, weights, shard(model, ranks).ffn)
-    return (*ops, *reduce, *sandwich)
-
-
-def _attention_ops(model: ModelSpec, workload: Workload, layer: int, weights: LayerWeights) -> Iterator[OpWork]:
-    """From qkv to o; a layer without a KV cache appends and reads nothing."""
-    batch, ranks = workload.batch, workload.tensor_parallel
-    part, latent, window = shard(model, ranks), model.latent, model.window(layer)
-    moved = batch * plain_bytes(model.activations)
-    d, query, key_value = model.hidden, part.heads * model.head_dim, part.kv_heads * model.head_dim
-    token = 0 if window == 0 else kv_bytes_per_token_per_layer(model, ranks)
-    past = attended_tokens(window, workload.context)
-    if latent is None:
-        flops = 0 if window == 0 else 4 * batch * (past + 1) * query
-    else:  # absorbed: scores over the whole compressed vector, values over its first part
-        key_value = latent.kv_rank + latent.rope_dim
-        query = part.heads * (latent.nope_dim + latent.rope_dim)
-        flops = 2 * batch * part.heads * (2 * latent.kv_rank + latent.rope_dim) * past
-    yield _linear(Op.QKV, weights.linear[Op.QKV], batch, (d + query + 2 * key_value) * moved, layer)
-    if weights.query_norm:
-        yield _norm(layer, weights.query_norm, 0)
-    yield OpWork(layer, Op.ROPE, _C, _C.role)
-    yield OpWork(layer, Op.KV_APPEND, _A, _A.role, kv_append=batch * token)
-    yield OpWork(
-        layer,
-        Op.ATTENTION,
-        _K,
-        _K.role | _C.role | (_W.role if weights.attention else 0),
-        weight_read=weights.attention,
-        kv_read=tokens_read(workload, window) * token,
-        activation=2 * query * moved,
-        flops=flops,
-    )
-    yield _linear(Op.O, weights.linear[Op.O], batch, (query + d) * moved, layer)
-
-
-def _mlp_ops(
-    model: ModelSpec, workload: Workload, layer: int, weights: LayerWeights, ffn: int
-) -> tuple[OpWork, OpWork, OpWork]:
-    batch, d = workload.batch, model.hidden
-    moved = batch * plain_bytes(model.activations)
-    up = 2 * ffn if model.gated else ffn
-    return (
-        _linear(Op.GATE_UP, weights.linear[Op.GATE_UP], batch, (d + up) * moved, layer),
-        OpWork(layer, Op.ACT, _C, _C.role, activation=(up + ffn) * moved),
-        _linear(Op.DOWN, weights.linear[Op.DOWN], batch, (ffn + d) * moved, layer),
-    )
-
-
-def _expert_ops(
-    model: ModelSpec, experts: Experts, workload: Workload, layer: int, weights: LayerWeights
-) -> Iterator[OpWork]:
-    """Router, routed and shared experts: bytes of the distinct experts expected, FLOPs of those that were chosen."""
-    batch, ranks, d = workload.batch, workload.tensor_parallel, model.hidden
-    moved = batch * plain_bytes(model.activations)
-    yield _linear(Op.ROUTER, weights.linear[Op.ROUTER], batch, (d + experts.experts) * moved, layer)
-    ffn = -(-experts.ffn // ranks)
-    inner = (2 * ffn if model.gated else ffn) + ffn
-    read = LinearWork(expert_reads(model, batch, ranks)[layer], 0, weights.experts.elements)
-    yield _linear(Op.EXPERTS, read, batch, (d + experts.chosen * (inner + ffn) + d) * moved, layer)
-    if experts.shared_ffn:
-        yield from _mlp_ops(model, workload, layer, weights, -(-experts.shared_ffn // ranks))
-
-
-def _all_reduce(model: ModelSpec, batch: int, ranks: int, layer: int) -> OpWork:
-    category = Category.COMMUNICATION
-    alone, reduced = all_reduce_bytes(model, batch, ranks)
-    return OpWork(layer, Op.ALL_REDUCE, category, category.role, link=alone, link_reduced=reduced)
-
-
 def opening_ops(model: ModelSpec, workload: Workload) -> tuple[OpWork, ...]:
     """What a step does before its first layer: launch, embedding gather, block-table lookup."""
-    row = row_bytes(model)
-    rows = workload.batch * (2 if model.position_rows else 1)
-    embedding_norm = embedding_norm_bytes(model, workload.tensor_parallel)
-    host = Category.HOST
+    rows = row_bytes(model) + side_row_bytes(model)
+    if model.position_rows:
+        rows += model.hidden * plain_bytes(model.activations)
+    ranks = workload.tensor_parallel
+    embedding_norm = embedding_norm_bytes(model, ranks)
+    host, read = Category.HOST, Category.WEIGHT_READ
     return (
         OpWork(-1, Op.LAUNCH, host, host.role),
         OpWork(
             -1,
             Op.EMBED,
-            _W,
-            _W.role,
+            read,
+            read.role,
             weight_read=embedding_norm,
-            embedding_gather=rows * row,
+            embedding_gather=workload.batch * rows,
         ),
-        OpWork(-1, Op.BLOCK_TABLE, _C, _C.role),
+        OpWork(-1, Op.BLOCK_TABLE, Category.COMPUTE, Category.COMPUTE.role),
+        *(linear_op(Op.OTHER, beside_work(model, ranks), workload.batch, 0) for _ in model.beside[:1]),
     )
 
 
@@ -236,8 +86,8 @@ def closing_ops(model: ModelSpec, workload: Workload) -> tuple[OpWork, ...]:
     logits = batch * shard(model, ranks).vocab * plain_bytes(model.activations)
     select = Category.TOKEN_SELECTION
     return (
-        _norm(-1, final_norm_bytes(model, ranks), 0),
-        _linear(Op.LM_HEAD, lm_head_work(model, ranks), batch, logits),
+        norm_op(-1, final_norm_bytes(model, ranks), 0),
+        linear_op(Op.LM_HEAD, lm_head_work(model, ranks), batch, logits),
         OpWork(-1, Op.SAMPLE, select, select.role),
     )
 
@@ -284,6 +134,9 @@ class StepTotals:
     link: int = 0
     link_reduced: int = 0
     flops: int = 0
+    index_read: int = 0
+    state_read: int = 0
+    state_write: int = 0
 
     @property
     def streamed_bytes(self) -> int:
@@ -295,14 +148,14 @@ class StepTotals:
 def layer_groups(model: ModelSpec, batch: int = 1, ranks: int = 1) -> tuple[tuple[int, int], ...]:
     """Layers that do the same work, as (one of them, how many): the work of a step without listing every layer."""
     stated = truth(model, ranks)
-    if not (model.unconverted or model.windows or model.experts or stated):
+    if not (model.unconverted or model.kinds or model.experts or stated):
         return ((0, model.layers),)
     reads = expert_reads(model, batch, ranks)
     first: dict[object, int] = {}
     count: dict[object, int] = {}
     for layer in range(model.layers):
         bytes_read = (reads[layer] if reads else 0, stated.layers[layer] if stated else None)
-        kind = (kept_modules(model, layer), model.window(layer), has_experts(model, layer), bytes_read)
+        kind = (kept_modules(model, layer), model.layer(layer), bytes_read)
         first.setdefault(kind, layer)
         count[kind] = count.get(kind, 0) + 1
     return tuple((first[kind], count[kind]) for kind in first)

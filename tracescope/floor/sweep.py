@@ -57,6 +57,9 @@ class Sweep:
     link: I64
     link_reduced: I64
     flops: I64
+    index_read: I64
+    state_read: I64
+    state_write: I64
     floor_ops_s: F64 | None
     shares_s: F64 | None
     binds: U8 | None
@@ -168,6 +171,9 @@ def sweep(
         link=link,
         link_reduced=link_reduced,
         flops=flops,
+        index_read=grid.kv_read(column, "index_read"),
+        state_read=grid.times_one(column, "state_read"),
+        state_write=grid.times_one(column, "state_write"),
         floor_ops_s=floor,
         shares_s=shares,
         binds=_binds(shares, fits),

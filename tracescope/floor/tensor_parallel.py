@@ -15,19 +15,12 @@ def split_notes(model: ModelSpec, ranks: int) -> tuple[str, ...]:
 
 
 def _notes(model: ModelSpec, ranks: int) -> Iterator[str]:
-    heads, kv_heads = model.heads, model.kv_heads
-    if heads % ranks:
-        raise _refusal(model, f"{heads} attention heads", ranks, heads)
-    if model.latent is not None:
-        yield f"the latent cache is kept whole on each of the {ranks} ranks"
-    elif ranks > kv_heads:
-        if ranks % kv_heads:
-            raise _refusal(model, f"{kv_heads} KV heads", ranks, heads)
-        yield f"{kv_heads} KV heads on {ranks} ranks: each is kept, with its cache, on {ranks // kv_heads} of them"
-    elif kv_heads % ranks:
-        raise _refusal(model, f"{kv_heads} KV heads", ranks, heads)
+    kinds = [kind for kind, _ in model.layer_kinds]
+    attentions = [kind.attention for kind in kinds if kind.attention is not None]
+    for heads, kv_heads, whole in dict.fromkeys((a.heads, a.kv_heads, a.latent is not None) for a in attentions):
+        yield from _head_notes(model, ranks, heads, kv_heads, latent=whole)
     experts = model.experts
-    widths = {"the MLP": model.ffn} if experts is None or experts.dense_layers else {}
+    widths = {"the MLP" if i == 0 else f"MLP {i + 1}": w for i, w in enumerate({k.ffn: 0 for k in kinds if k.ffn})}
     if experts is not None:
         widths |= {"an expert": experts.ffn, "the shared experts": experts.shared_ffn}
     for what, width in widths.items():
@@ -38,8 +31,21 @@ def _notes(model: ModelSpec, ranks: int) -> Iterator[str]:
         yield f"the vocabulary of {model.vocab:,} does not divide by {ranks}: taken as padded"
 
 
-def _refusal(model: ModelSpec, what: str, ranks: int, heads: int) -> TraceError:
-    good = [n for n in range(1, heads + 1) if heads % n == 0 and (n % model.kv_heads == 0 or model.kv_heads % n == 0)]
+def _head_notes(model: ModelSpec, ranks: int, heads: int, kv_heads: int, *, latent: bool) -> Iterator[str]:
+    if heads % ranks:
+        raise _refusal(model, f"{heads} attention heads", ranks, heads, kv_heads)
+    if latent:
+        yield f"the latent cache is kept whole on each of the {ranks} ranks"
+    elif ranks > kv_heads:
+        if ranks % kv_heads:
+            raise _refusal(model, f"{kv_heads} KV heads", ranks, heads, kv_heads)
+        yield f"{kv_heads} KV heads on {ranks} ranks: each is kept, with its cache, on {ranks // kv_heads} of them"
+    elif kv_heads % ranks:
+        raise _refusal(model, f"{kv_heads} KV heads", ranks, heads, kv_heads)
+
+
+def _refusal(model: ModelSpec, what: str, ranks: int, heads: int, kv_heads: int) -> TraceError:
+    good = [n for n in range(1, heads + 1) if heads % n == 0 and (n % kv_heads == 0 or kv_heads % n == 0)]
     usable = ", ".join(str(n) for n in good[:8])
     return TraceError(
         f"{model.name}: {what} do not divide over {ranks} ranks", action=f"use one of {usable} ranks (--tp)"

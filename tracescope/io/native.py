@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from tracescope.core.work_table import WorkTable
 from tracescope.io import native_layout as layout
 from tracescope.io.gate import Column, Structure, damaged, inspect, is_hdf5
 from tracescope.io.native_chunks import ChunkError, decode_into, pool
+from tracescope.io.older_models import with_older_windows
 from tracescope.lod.pyramid import Pyramid
 
 Arrays = dict[str, NDArray[Any]]
@@ -148,15 +149,18 @@ def _exactly(descriptor: int, at: int, size: int) -> bytes:
 
 
 def _trace(arrays: Arrays) -> Trace:
-    description = msgspec.json.decode(arrays[f"{layout.META}/json"].tobytes(), type=Description)
+    text = arrays[f"{layout.META}/json"].tobytes()
+    description = msgspec.json.decode(text, type=Description)
     _check_description(description)
+    meta = description.trace
+    meta = replace(meta, model=with_older_windows(meta.model, text))
     tables = {name: _table(cls, name, arrays) for name, cls in layout.TABLES.items() if _has(arrays, name)}
     names = _strings(arrays, "names")
     steps = tables["steps"]
     if len(steps) and int(steps.label.max()) >= len(names):
         raise ValueError("a step's label is not among the names")
     return Trace(
-        meta=description.trace,
+        meta=meta,
         tracks=description.tracks,
         lanes=Lanes(arrays["lanes/track"], arrays["lanes/depth"], arrays["lanes/offset"]),
         names=names,

@@ -1,16 +1,20 @@
 """From a Hugging Face config.json to a ModelSpec: strict, and every value that was not there is listed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec
-from tracescope.models.families import ALIASES, FAMILIES, UNKNOWN_FAMILY, Flag, ModelFamily
+from tracescope.models.config_reader import Reader
+from tracescope.models.families import ALIASES, FAMILIES, UNKNOWN_FAMILY
+from tracescope.models.known_keys import refuse_unknown_keys
+from tracescope.models.layer_plan import planned_by, with_layers
+from tracescope.models.layouts import LAYOUTS
 from tracescope.models.limits import read_json_object, shown
 from tracescope.models.mixtures import prediction_layers, read_experts, read_latent
-from tracescope.models.quantization import Quantization, read_quantization
+from tracescope.models.model_family import ModelFamily
+from tracescope.models.quantization import DECLARATIONS, Quantization, beside_config, declared_quantization
 from tracescope.models.refusals import refuse_unmodelled
 from tracescope.models.windows import read_windows
 
@@ -25,83 +29,26 @@ TEXT_PLACES: Final = (
 OTHER_PARTS: Final = ("vision_config", "audio_config", "speech_config", "talker_config", "token2wav_config")
 """Parts beside the language model that a step of decoding does not read."""
 
-_DTYPES: Final = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
-_INHERITED: Final = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
+_EIGHT_BIT: Final = "fp8-raw"
+_DTYPES: Final = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "float32": "fp32",
+    "float": "fp32",
+    "float8_e4m3fn": _EIGHT_BIT,
+    "float8_e5m2": _EIGHT_BIT,
+    "fp8": _EIGHT_BIT,
+}
+_INHERITED: Final = ("dtype", "torch_dtype", "tie_word_embeddings", *DECLARATIONS)
 _COMPARED: Final = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "vocab_size")
-_LARGEST: Final = {"num_hidden_layers": 10_000, "vocab_size": 1 << 28}
-_LARGEST_SIZE: Final = 1 << 24  # hidden sizes and head counts; the largest public model has 53,248
-
-
-@dataclass(slots=True)
-class _Reader:
-    """One config while it is read: ``where`` names the file and place, ``notes`` collect the assumptions."""
-
-    config: Mapping[str, Any]
-    where: str
-    notes: list[str] = field(default_factory=list)
-
-    def given(self, name: str) -> tuple[str, Any] | None:
-        """The key under which the value ``name`` stands, and the value; None where absent or null everywhere."""
-        found: tuple[str, Any] | None = None
-        for key in ALIASES.get(name, (name,)):
-            value = self.config.get(key)
-            if value is None:
-                continue
-            if found is not None and found[1] != value:
-                raise TraceError(
-                    f"{self.where}: {found[0]} is {shown(found[1])} but {key} is {shown(value)}",
-                    action="They mean the same thing; correct the one that is wrong.",
-                )
-            found = found or (key, value)
-        return found
-
-    def mentions(self, name: str) -> bool:
-        """Whether a key of ``name`` is there at all, null included: an explicit null is an answer."""
-        return any(key in self.config for key in ALIASES.get(name, (name,)))
-
-    def whole(self, name: str) -> int | None:
-        """A positive whole number, None where absent; raises TraceError for anything else."""
-        found = self.given(name)
-        return None if found is None else self.checked(name, *found)
-
-    def checked(self, name: str, key: str, value: Any) -> int:
-        """``value`` of ``key`` as a positive whole number no larger than anything of that name can be."""
-        largest = _LARGEST.get(name, _LARGEST_SIZE)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TraceError(f"{self.where}: {key} must be a whole number, got {shown(value)}")
-        if not 0 < value <= largest:
-            raise TraceError(f"{self.where}: {key} is {shown(value)}; it must be between 1 and {largest:,}")
-        return value
-
-    def required(self, name: str) -> int:
-        """A whole number without which nothing can be counted."""
-        value = self.whole(name)
-        if value is None:
-            raise TraceError(
-                f"{self.where}: {name} is missing",
-                action="Known spellings: " + ", ".join(ALIASES.get(name, (name,))),
-            )
-        return value
-
-    def truth(self, key: str) -> bool | None:
-        """A true or false, None where absent; raises TraceError for anything else."""
-        value = self.config.get(key)
-        if value is not None and not isinstance(value, bool):
-            raise TraceError(f"{self.where}: {key} must be true or false, got {shown(value)}")
-        return value
-
-    def flag(self, flag: Flag) -> bool:
-        """A fact of the family, or the value of the key that decides it."""
-        if isinstance(flag, bool):
-            return flag
-        value = self.truth(flag[0])
-        return flag[1] if value is None else value
 
 
 def read_config(path: Path) -> ModelSpec:
     """The model of the config.json at ``path``; raises TraceError naming the file and the key for anything wrong."""
     name = path.parent.resolve().name if path.name == "config.json" else path.stem
-    return spec_from_config(read_json_object(path), name=name or path.stem, file=str(path))
+    config = {**beside_config(path), **read_json_object(path)}
+    return spec_from_config(config, name=name or path.stem, file=str(path))
 
 
 def spec_from_config(config: Mapping[str, Any], *, name: str, file: str) -> ModelSpec:
@@ -111,7 +58,7 @@ def spec_from_config(config: Mapping[str, Any], *, name: str, file: str) -> Mode
     text = _at(config, place)
     where = f"{file}, {'.'.join(place)}" if place else file
     inherited = {key: config[key] for key in _INHERITED if place and key in config and key not in text}
-    reader = _Reader({**inherited, **text}, where, notes)
+    reader = Reader({**inherited, **text}, where, notes)
     return _read(reader, name, ".".join(place) or Path(file).name)
 
 
@@ -151,26 +98,30 @@ def _at(config: Mapping[str, Any], place: tuple[str, ...]) -> Mapping[str, Any]:
     return config
 
 
-def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
+def _read(reader: Reader, name: str, source: str) -> ModelSpec:
     family = _family(reader)
+    known = reader.config.get("model_type") in FAMILIES
+    refuse_unmodelled(reader.config, family.keys, reader.where)
+    refuse_unknown_keys(reader.config, family.keys if known else None, reader.where)
+    _usual_keys(reader, family)
     layers = reader.required("num_hidden_layers")
-    refuse_unmodelled(reader.config, reader.where)
     hidden, heads = reader.required("hidden_size"), reader.required("num_attention_heads")
     projected = reader.whole("word_embed_proj_dim")
     if projected is not None and projected != hidden:
         raise TraceError(f"{reader.where}: word_embed_proj_dim is {projected}, hidden_size {hidden}: not modelled")
     kv_heads = _kv_heads(reader, family, heads)
     base = _base_dtype(reader)
-    quantization = read_quantization(reader.config.get("quantization_config"), reader.where)
+    quantization = declared_quantization(reader.config, reader.where)
     latent = read_latent(reader.config, reader.where)
     head_dim = latent.nope_dim + latent.rope_dim if latent else _head_dim(reader, family, hidden, heads)
     dense_ffn = _ffn(reader, family, hidden)
     experts = read_experts(reader.config, layers, dense_ffn, family, reader.where)
     ffn = dense_ffn or (experts.ffn if experts else reader.required("intermediate_size"))
-    windows, window_notes = read_windows(reader.config, layers, family, reader.where)
+    planned = planned_by(reader)
+    windows, window_notes = ((), ()) if planned else read_windows(reader.config, layers, family, reader.where)
     vocab = reader.required("vocab_size")
     tied = _tied(reader, family)
-    return ModelSpec(
+    spec = ModelSpec(
         name=name,
         source=source,
         title=name,
@@ -194,28 +145,44 @@ def _read(reader: _Reader, name: str, source: str) -> ModelSpec:
         lm_head_bias=family.lm_head_bias,
         embedding_norm=family.embedding_norm,
         max_positions=_max_positions(reader),
-        windows=windows,
         sinks=family.sinks,
         latent=latent,
         experts=experts,
         prediction_layers=prediction_layers(reader.config, reader.where),
+        head_rows=reader.number("draft_vocab_size", 0),
         qk_norm_wide=family.qk_norm_wide,
         **_stored(base, quantization),
         assumptions=(*reader.notes, *window_notes, *quantization.assumptions, *_rope_notes(reader.config)),
     )
+    return with_layers(reader, spec, windows)
+
+
+def _usual_keys(reader: Reader, family: ModelFamily) -> None:
+    """Put a layout of its own, and the sizes that published configs leave out, under the usual keys."""
+    layout = LAYOUTS.get(str(reader.config.get("model_type")))
+    if layout is not None:
+        changed = {**reader.config, **layout(reader)}
+        reader.config = {key: value for key, value in changed.items() if value is not None}
+    for key, default in family.defaults:
+        if not reader.mentions(key):
+            reader.config = {**reader.config, key: default}
+            reader.notes.append(f"{key} is absent; {default:,} is the default of this model_type")
 
 
 def _stored(base: str, quantization: Quantization) -> dict[str, Any]:
+    """The dtypes of the parts; those of a checkpoint in 8 bit keep 16 bit for what is not a linear weight."""
+    plain = "bf16" if base == _EIGHT_BIT else base
     return {
         "weights": quantization.weights or base,
-        "lm_head": quantization.lm_head or base,
-        "kv": "bf16" if base == "fp32" and quantization.weights else base,
-        "activations": base,
+        "lm_head": quantization.lm_head or plain,
+        "kv": quantization.kv or plain,
+        "activations": plain,
+        "embedding": quantization.embedding,
         "unconverted": quantization.unconverted,
     }
 
 
-def _family(reader: _Reader) -> ModelFamily:
+def _family(reader: Reader) -> ModelFamily:
     model_type = reader.config.get("model_type")
     if model_type is not None and not isinstance(model_type, str):
         raise TraceError(f"{reader.where}: model_type must be text, got {shown(model_type)}")
@@ -226,7 +193,7 @@ def _family(reader: _Reader) -> ModelFamily:
     return UNKNOWN_FAMILY
 
 
-def _kv_heads(reader: _Reader, family: ModelFamily, heads: int) -> int:
+def _kv_heads(reader: Reader, family: ModelFamily, heads: int) -> int:
     multi_query = reader.truth("multi_query")
     attention = reader.config.get("attn_config")
     if isinstance(attention, dict):  # MPT keeps its attention settings one level down
@@ -244,7 +211,7 @@ def _kv_heads(reader: _Reader, family: ModelFamily, heads: int) -> int:
     return _divides(reader, heads, kv_heads)
 
 
-def _divides(reader: _Reader, heads: int, kv_heads: int) -> int:
+def _divides(reader: Reader, heads: int, kv_heads: int) -> int:
     if kv_heads > heads or heads % kv_heads:
         raise TraceError(
             f"{reader.where}: num_attention_heads {heads} is not a multiple of num_key_value_heads {kv_heads}"
@@ -252,7 +219,7 @@ def _divides(reader: _Reader, heads: int, kv_heads: int) -> int:
     return kv_heads
 
 
-def _head_dim(reader: _Reader, family: ModelFamily, hidden: int, heads: int) -> int:
+def _head_dim(reader: Reader, family: ModelFamily, hidden: int, heads: int) -> int:
     head_dim = reader.whole("head_dim")
     if head_dim is not None:
         return head_dim
@@ -268,7 +235,7 @@ def _head_dim(reader: _Reader, family: ModelFamily, hidden: int, heads: int) -> 
     return hidden // heads
 
 
-def _ffn(reader: _Reader, family: ModelFamily, hidden: int) -> int | None:
+def _ffn(reader: Reader, family: ModelFamily, hidden: int) -> int | None:
     """The size of a plain MLP, None where neither the config nor the family says."""
     ffn = reader.whole("intermediate_size")
     if ffn is not None:
@@ -281,7 +248,7 @@ def _ffn(reader: _Reader, family: ModelFamily, hidden: int) -> int | None:
     return ratio * hidden
 
 
-def _tied(reader: _Reader, family: ModelFamily) -> bool:
+def _tied(reader: Reader, family: ModelFamily) -> bool:
     tied = reader.truth("tie_word_embeddings")
     if tied is None:
         tied = family.tied
@@ -289,7 +256,7 @@ def _tied(reader: _Reader, family: ModelFamily) -> bool:
     return tied
 
 
-def _norms_per_layer(reader: _Reader, family: ModelFamily) -> int:
+def _norms_per_layer(reader: Reader, family: ModelFamily) -> int:
     """Falcon's parallel layers share one norm unless the newer architecture gives each branch its own."""
     model_type = reader.config.get("model_type")
     if model_type in ("falcon", "RefinedWeb", "RefinedWebModel"):
@@ -304,13 +271,13 @@ def _norms_per_layer(reader: _Reader, family: ModelFamily) -> int:
     return family.norms_per_layer
 
 
-def _position_rows(reader: _Reader, family: ModelFamily) -> int:
+def _position_rows(reader: Reader, family: ModelFamily) -> int:
     if not family.positions:
         return 0
     return reader.required("max_position_embeddings") + family.position_offset
 
 
-def _max_positions(reader: _Reader) -> int | None:
+def _max_positions(reader: Reader) -> int | None:
     """The longest context claimed; only shown, so that anything unreadable is just not shown."""
     for key in ALIASES["max_position_embeddings"]:
         value = reader.config.get(key)
@@ -319,7 +286,7 @@ def _max_positions(reader: _Reader) -> int | None:
     return None
 
 
-def _base_dtype(reader: _Reader) -> str:
+def _base_dtype(reader: Reader) -> str:
     found = reader.given("dtype")
     if found is None or found[1] == "auto":
         reader.notes.append("torch_dtype is absent; bfloat16 is assumed")
@@ -328,8 +295,14 @@ def _base_dtype(reader: _Reader) -> str:
     name = _DTYPES.get(value.removeprefix("torch.")) if isinstance(value, str) else None
     if name is None:
         raise TraceError(
-            f"{reader.where}: {key} {shown(value)} is not known", action="Known: bfloat16, float16, float32."
+            f"{reader.where}: {key} {shown(value)} is not known",
+            action="Known: bfloat16, float16, float32, float8_e4m3fn.",
         )
+    if name == "fp32":
+        reader.notes.append(f"{key} is {shown(value)}: engines serve such a checkpoint in 16 bit, which is counted")
+        return "bf16"
+    if name == _EIGHT_BIT:
+        reader.notes.append(f"{key} is {shown(value)}: linear weights are counted in 8 bit without scales")
     return name
 
 

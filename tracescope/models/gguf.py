@@ -9,6 +9,9 @@ from typing import Any, BinaryIO, Final
 
 from tracescope.core.errors import TraceError
 from tracescope.core.regular import require_regular
+from tracescope.models.families import DIFFERENT
+from tracescope.models.layer_plan import PLANS
+from tracescope.models.layouts import LAYOUTS
 from tracescope.models.limits import shown
 from tracescope.models.tensors import StoredTensor
 
@@ -49,7 +52,9 @@ ARCHITECTURES: Final = {
     "gptneox": "gpt_neox", "deepseek2": "deepseek_v3", "gpt-oss": "gpt_oss", "olmo2": "olmo2", "olmoe": "olmoe",
     "command-r": "cohere", "cohere2": "cohere2", "nemotron": "nemotron", "granite": "granite",
     "internlm2": "internlm2", "baichuan": "baichuan", "glm4": "glm4", "glm4moe": "glm4_moe", "phimoe": "phimoe",
-    "mistral3": "mistral3", "smollm3": "smollm3", "exaone": "exaone", "minicpm": "minicpm",
+    "mistral3": "mistral3", "smollm3": "smollm3", "exaone": "exaone", "minicpm": "minicpm", "arcee": "arcee",
+    "apertus": "apertus", "ernie4_5": "ernie4_5", "ernie4_5-moe": "ernie4_5_moe", "exaone4": "exaone4",
+    "minimax-m2": "minimax_m2", "hunyuan-dense": "hunyuan_v1_dense", "hunyuan-moe": "hunyuan_v1_moe",
 }  # fmt: skip
 """The ``model_type`` that an architecture's name stands for."""
 
@@ -74,6 +79,26 @@ _KEYS: Final = {
     "attention.q_lora_rank": "q_lora_rank",
     "rope.dimension_count": "qk_rope_head_dim",
 }
+
+
+_ALSO_READ: Final = frozenset(
+    {
+        "attention.value_length",
+        "attention.key_length_mla",
+        "attention.value_length_mla",
+        "attention.sliding_window_pattern",
+    }
+)
+_STRUCTURAL: Final = re.compile(
+    r"ssm|indexer|shared_kv|full_attention|attention_interval|time_mix|token_shift|wkv|shortconv|altup|laurel|per_layer"
+    r"|chunk|_swa|recurrent|linear|hyper|compress|sparse|kda|cross_attention|lora_rank|convnext|posnet|block_skip"
+)
+"""Parts of keys that say that a layer is not the plain one."""
+_HARMLESS: Final = re.compile(
+    r"rope\..*|attention\.(?:layer_norm.*|causal|scale|max_alibi_bias|clamp_kqv|temperature.*|group_norm.*)|.*softcapping"
+    r"|expert_(?:weights|gating|group|selection).*|tensor_data_layout|logit_scale|(?:embedding|residual)_scale"
+    r"|use_parallel_residual|interleave_moe_layer_step|vocab_size|pooling_type|classifier.*|swiglu.*"
+)
 
 
 @dataclass(slots=True)
@@ -222,6 +247,11 @@ def _config(metadata: dict[str, Any], tensors: tuple[StoredTensor, ...], path: P
         value = metadata.get(prefix + key)
         if value is not None and not isinstance(value, _Long):
             config[name] = _one(value, key, path)
+    _refuse_structures(metadata, architecture, path)
+    predicting = config.get("num_nextn_predict_layers")
+    if isinstance(predicting, int) and isinstance(config.get("num_hidden_layers"), int):
+        config["num_hidden_layers"] -= predicting  # they are the last of its blocks
+    _window_pattern(metadata.get(f"{prefix}attention.sliding_window_pattern"), config, path)
     if not config.get("sliding_window"):
         config.pop("sliding_window", None)
     elif config["model_type"].startswith("qwen"):
@@ -238,6 +268,46 @@ def _config(metadata: dict[str, Any], tensors: tuple[StoredTensor, ...], path: P
     for key, name in (("attention_bias", "attn_q.bias"), ("mlp_bias", "ffn_up.bias")):
         config[key] = f"blk.0.{name}" in names or (key == "attention_bias" and "blk.0.attn_qkv.bias" in names)
     return config
+
+
+def _refuse_structures(metadata: dict[str, Any], architecture: str, path: Path) -> None:
+    """Raise TraceError naming the first key that changes what a step reads and is not read here.
+
+    An architecture that is not known must have none but keys that are known to be harmless.
+    """
+    prefix, known = f"{architecture}.", architecture in ARCHITECTURES
+    if not known and architecture in (*PLANS, *LAYOUTS, *DIFFERENT):
+        what = DIFFERENT.get(architecture, "layers that differ")
+        raise TraceError(
+            f"{path}: general.architecture is {shown(architecture)}: {what}, which is not modelled from a GGUF file"
+        )
+    for name, value in metadata.items():
+        key = name.removeprefix(prefix)
+        if key == name or key in _KEYS or key in _ALSO_READ or _empty(value):
+            continue
+        if _STRUCTURAL.search(key) or not (known or _HARMLESS.fullmatch(key)):
+            raise TraceError(
+                f"{path}: {name} is {shown(value) if isinstance(value, (int, float, str, list)) else 'a list'}: a "
+                "structure that is not modelled from a GGUF file",
+                action="docs/MODELS.md lists what is; the model's config.json may say enough.",
+            )
+
+
+def _empty(value: Any) -> bool:
+    return value in (None, 0, False, "", []) or (isinstance(value, list) and not any(value))
+
+
+def _window_pattern(pattern: Any, config: dict[str, Any], path: Path) -> None:
+    """Which layers have the window: a flag for each, or every so manieth that has none."""
+    if pattern is None or not config.get("sliding_window"):
+        return
+    if isinstance(pattern, list) and all(isinstance(flag, (bool, int)) for flag in pattern):
+        flags = pattern[: config.get("num_hidden_layers", len(pattern))]
+        config["layer_types"] = ["sliding_attention" if flag else "full_attention" for flag in flags]
+    elif isinstance(pattern, int) and not isinstance(pattern, bool) and pattern > 0:
+        config["sliding_window_pattern"] = pattern
+    else:
+        raise TraceError(f"{path}: attention.sliding_window_pattern must be a number or a flag for each layer")
 
 
 def _one(value: Any, key: str, path: Path) -> Any:

@@ -34,6 +34,13 @@ class ModelPreset:
     invented: bool
     spec: ModelSpec | None
     refusal: str = ""
+    hub: tuple[str, ...] = ()
+    """Names of the repositories on Hugging Face that hold this model."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Everything that finds it, in lower case: its name, its repositories with and without their owner."""
+        return frozenset(text.casefold() for name in (self.name, *self.hub) for text in (name, name.split("/")[-1]))
 
 
 @lru_cache(maxsize=1)
@@ -55,11 +62,13 @@ def model_presets() -> tuple[ModelPreset, ...]:
 
 def _preset(name: str, config: Mapping[str, Any]) -> ModelPreset:
     title, source, invented = config["_title"], config["_source"], config.get("_invented") is True
+    hub = tuple(config.get("_hub", ()))
     try:
         spec = spec_from_config(config, name=name, file=f"model {name}")
     except TraceError as error:
-        return ModelPreset(name, title, source, invented, None, error.what)
-    return ModelPreset(name, title, source, invented, replace(spec, title=title, source=source, invented=invented))
+        return ModelPreset(name, title, source, invented, None, error.what, hub)
+    spec = replace(spec, title=title, source=source, invented=invented)
+    return ModelPreset(name, title, source, invented, spec, hub=hub)
 
 
 def load_model(
@@ -87,16 +96,16 @@ def load_model(
 def _find(name_or_path: str) -> ModelSpec:
     if not name_or_path.strip():
         raise TraceError("the name of the model is empty", action="Give --model a name or a file.")
-    for preset in model_presets():
-        if preset.name == name_or_path:
-            if preset.spec is None:
-                raise TraceError(preset.refusal)
-            return preset.spec
     path = Path(name_or_path)
     try:
         is_folder, exists = path.is_dir(), path.exists()
     except (OSError, ValueError):
         is_folder = exists = False
+    preset = _preset_called(name_or_path, exactly=exists)
+    if preset is not None:
+        if preset.spec is None:
+            raise TraceError(preset.refusal)
+        return preset.spec
     if is_folder:
         return _from_folder(path)
     if not exists and path.suffix not in (".json", GGUF, SAFETENSORS):
@@ -109,6 +118,17 @@ def _find(name_or_path: str) -> ModelSpec:
     if path.suffix == SAFETENSORS:
         return with_tensors(read_config(_config_beside(path.parent)), read_headers((path,)), str(path))
     return read_config(path)
+
+
+def _preset_called(name: str, *, exactly: bool) -> ModelPreset | None:
+    """The built-in model of this name or of this repository on Hugging Face, in any letter case.
+
+    A file or folder of that name goes first, but for the exact name of a preset.
+    """
+    for preset in model_presets():
+        if preset.name == name or (not exactly and name.casefold() in preset.names):
+            return preset
+    return None
 
 
 def _config_beside(folder: Path) -> Path:

@@ -3,12 +3,16 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
 from tracescope.floor.kept_modules import keeps_head
-from tracescope.models.limits import shown
+from tracescope.models.limits import read_json_object, shown
 
+DECLARATIONS: Final = ("quantization_config", "compression_config", "quantization")
+"""Where checkpoints declare their format: the usual key, that of older compressed-tensors, that of MLX."""
+BESIDE: Final = "hf_quant_config.json"
 _SKIP_KEYS: Final = ("modules_to_not_convert", "ignored_layers", "ignore", "llm_int8_skip_modules", "exclude_modules")
 _PLAIN_NAME: Final = re.compile(r"(?:[\w\-]+|\*)(?:\.(?:[\w\-]+|\*))*")
 
@@ -21,6 +25,63 @@ class Quantization:
     lm_head: str | None = None
     unconverted: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    kv: str | None = None
+    """The format in which the checkpoint's cache is to be kept, None where it does not say."""
+    embedding: str = ""
+
+
+def beside_config(path: Path) -> dict[str, Any]:
+    """What a file beside the config.json at ``path`` says about formats, as the key of a config; empty without one.
+
+    Older ModelOpt checkpoints keep it in ``hf_quant_config.json``.
+    """
+    beside = path.parent / BESIDE
+    if path.name != "config.json" or not beside.is_file():
+        return {}
+    section = read_json_object(beside).get("quantization")
+    if not isinstance(section, dict):
+        raise TraceError(f"{beside}: quantization must be an object, got {shown(section)}")
+    return {"quantization_config": {"quant_method": "modelopt", **section}}
+
+
+def declared_quantization(config: Mapping[str, Any], where: str) -> Quantization:
+    """The formats that ``config`` declares under any of the keys where checkpoints do."""
+    for key in DECLARATIONS:
+        value = config.get(key)
+        if not value:
+            continue
+        if isinstance(value, dict) and value.get("quant_method") is None and "group_size" in value and "bits" in value:
+            return _mlx(value, f"{where}: {key}")
+        return read_quantization(value, where)
+    return Quantization()
+
+
+def _mlx(config: Mapping[str, Any], where: str) -> Quantization:
+    """MLX: groups with a 16-bit scale and bias each, or an MX format; the head and the embedding like the rest.
+
+    A module with a format of its own is listed by its name: false for none.
+    """
+    bits, group, mode = config.get("bits"), config.get("group_size"), config.get("mode", "affine")
+    if mode in ("mxfp4", "nvfp4"):
+        weights = str(mode)
+    elif (mode == "affine" and bits in (2, 3, 4, 5, 6, 8) and isinstance(group, int)) and 0 < group < 1_000_000:
+        weights = f"int{bits}-g{group}"
+    else:
+        raise TraceError(
+            f"{where}: mode {shown(mode)} with {shown(bits)} bits and groups of {shown(group)} is not known"
+        )
+    kept, notes = [], []
+    for name, own in config.items():
+        plain = _plain(name)
+        if own is False and plain:
+            kept.append(plain)
+        elif isinstance(own, dict) and (own.get("bits", bits), own.get("group_size", group)) != (bits, group):
+            notes.append(f"quantization: {name} has a format of its own; it is counted as {weights}")
+    head = None if keeps_head(tuple(kept)) else weights
+    embedding = "" if any("embed_tokens" in name or "wte" in name for name in kept) else weights
+    if len(notes) > 1:
+        notes = [f"quantization: {len(notes)} modules have formats of their own; they are counted as {weights}"]
+    return Quantization(weights, head, tuple(kept), tuple(notes), embedding=embedding)
 
 
 def read_quantization(config: Any, where: str) -> Quantization:
@@ -51,7 +112,24 @@ def read_quantization(config: Any, where: str) -> Quantization:
         head = weights  # its target "Linear" takes in the head unless the ignore list names it
     else:
         notes.append(f"lm_head is taken as not quantized, which is the default of {method}")
-    return Quantization(weights, head, unconverted, tuple(notes))
+    return Quantization(weights, head, unconverted, tuple(notes), _kv_format(config, where))
+
+
+def _kv_format(config: Mapping[str, Any], where: str) -> str | None:
+    """The format of the KV cache that the checkpoint brings scales for: one for each tensor, which weigh nothing."""
+    algorithm, scheme = config.get("kv_cache_quant_algo"), config.get("kv_cache_scheme")
+    if algorithm is None and scheme is None:
+        return None
+    if algorithm is not None:
+        kind, bits = ("float", 8) if algorithm == "FP8" else ("int", 8) if algorithm == "INT8" else (algorithm, None)
+    elif isinstance(scheme, dict):
+        kind, bits = scheme.get("type", "float"), scheme.get("num_bits")
+    else:
+        kind, bits = scheme, None
+    name = {"float": "fp8", "int": "int8"}.get(kind) if isinstance(kind, str) and bits == 8 else None
+    if name is None:
+        raise TraceError(f"{where}: quantization_config: a KV cache of {shown(bits)}-bit {shown(kind)} is not known")
+    return name
 
 
 def _skipped(config: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], list[str]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tracescope.core.errors import TraceError
+from tracescope.core.layer_parts import Layer
 from tracescope.core.model import LayerBytes, ModelSpec, TensorBytes
 from tracescope.floor.dtypes import WEIGHT_DTYPES, weight_dtype
 from tracescope.floor.matrices import has_experts
@@ -44,7 +45,15 @@ _BESIDE: Final = re.compile(
 _NOT_READ: Final = re.compile(r"rotary|inv_freq|rope_freqs|masked_bias|(?:attn|attention)\.bias$|position_ids")
 """Buffers that some checkpoints carry: causal masks and rotary tables."""
 
-_SCALES: Final = re.compile(r"scale|zero|g_idx|absmax|quant_map|quant_state")
+_SCALES: Final = re.compile(r"scale|zero|g_idx|absmax|quant_map|quant_state|\.biases$")
+"""``biases`` are the zeros of an MLX checkpoint; a layer's own bias is ``bias``."""
+
+_PREDICTING: Final = re.compile(r"(?:^|\.)mtp(?:_\w+)?\.")
+"""What predicts later tokens, besides layers past the last one: loaded for speculative decoding alone."""
+_SIDE: Final = re.compile(
+    r"embed_tokens_per_layer|per_layer_model_projection|per_layer_projection_norm|altup_(?:un)?embed|altup_proj"
+)
+"""What Gemma 3n has outside its layers; a step's share of it follows from the shapes."""
 
 _IN_LAYER: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     (part, re.compile("|".join(patterns)))
@@ -55,7 +64,7 @@ _IN_LAYER: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
                 r"shared_expert_gate",
                 r"ffn_gate_inp",
                 r"(?:^|\.)router\.",
-                r"(?:mlp|block_sparse_moe|feed_forward|ffn)\.gate\.",
+                r"(?:mlp|block_sparse_moe|feed_forward|ffn|mixer)\.gate\.",
                 r"exp_probs_b",
                 r"e_score_correction",
             ),
@@ -63,7 +72,16 @@ _IN_LAYER: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ("gate_up", (r"(?:shared_experts?|shared_mlp)\..*(?:gate|up|w1|w3|input_linear)", r"ffn_(?:gate|up)_shexp")),
         ("down", (r"(?:shared_experts?|shared_mlp)\..*(?:down|w2|output_linear)", r"ffn_down_shexp")),
         ("experts", (r"experts\.", r"_exps\b", r"(?:input|output)_linear")),
-        ("norm", (r"norm", r"(?:^|\.)ln_?\w*\.")),
+        ("indexer", (r"indexer\.",)),
+        ("state_in", (r"(?:mamba|linear_attn|mixer|conv)\.(?:in_proj\w*|x_proj|dt_proj)\b",)),
+        ("state_out", (r"(?:mamba|linear_attn|mixer|conv)\.out_proj\.",)),
+        (
+            "state",
+            (r"conv1d|conv\.conv\.|A_log|dt_bias|\.D$", r"(?:mamba|linear_attn|mixer)\.(?:\w+_layer)?norm\."),
+        ),
+        ("qkv", (r"laurel\.linear|altup\.\w+(?:coefs|router)", r"(?:self_attn|attention)\.(?:gate_proj|output_gate)")),
+        ("down", (r"per_layer_(?:input_gate|projection)\.", r"linear_mlp\.")),
+        ("norm", (r"norm", r"altup\.correct_output_scale", r"layer_scalar", r"(?:^|\.)ln_?\w*\.")),
         ("attention", (r"sinks",)),
         # dense_h_to_4h is an MLP's: no dot stands behind its "dense".
         ("o", (r"(?:o_proj|out_proj|wo|attn_output|attn\.c_proj|dense)\.",)),
@@ -92,6 +110,7 @@ _IN_LAYER: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
 _HEAD: Final = re.compile(r"(?:^|\.)(?:lm_head|embed_out|output)\.")
 _EMBEDDING: Final = re.compile(
     r"embed_tokens|(?:^|\.)wte\.|word_embeddings\.|tok_embeddings|token_embd\.|embed_in|shared\.weight"
+    r"|(?:^|\.)embeddings\.weight$"
 )
 _POSITIONS: Final = re.compile(r"(?:^|\.)wpe\.|embed_positions|position_embd")
 _FIRST_NORM: Final = re.compile(r"word_embeddings_layernorm|token_embd_norm|embed(?:ding)?_(?:layer)?norm")
@@ -111,6 +130,8 @@ class _Sorted:
     embedding_rows: int = 0
     stored: int = 0
     beside: int = 0
+    predicting: int = 0
+    predicting_layers: set[str] = field(default_factory=set)
     dtypes: dict[str, dict[str, int]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
@@ -121,11 +142,11 @@ def with_tensors(spec: ModelSpec, tensors: Iterable[StoredTensor], where: str) -
     Raises TraceError where they contradict the shapes: a layer without weights, layers missing, no embedding.
     """
     found = _Sorted([LayerBytes()] * spec.layers)
-    for tensor in tensors:
+    listed, notes = _as_served(tuple(tensors), spec)
+    for tensor in listed:
         found.stored += tensor.size
         _place(found, tensor, spec.layers)
     _check(found, spec, where)
-    notes = list(spec.assumptions)
     if found.unknown:
         named = ", ".join(sorted(found.unknown)[:_SAID]) + (" …" if len(found.unknown) > _SAID else "")
         notes.append(f"{len(found.unknown)} tensors are stored but taken as not read in a step: {named}")
@@ -145,15 +166,28 @@ def with_tensors(spec: ModelSpec, tensors: Iterable[StoredTensor], where: str) -
         norm=found.norm,
         embedding_norm=found.embedding_norm,
         embedding_row=-(-found.embedding // max(1, found.embedding_rows)),
-        stored=found.stored,
+        stored=found.stored - found.predicting,
     )
     return replace(
         spec,
         tensors=truth,
+        prediction_layers=max(spec.prediction_layers, len(found.predicting_layers)),
         assumptions=tuple(dict.fromkeys(notes)),
         weights=labels["weights"],
         lm_head=labels["lm_head"],
     )
+
+
+def _as_served(tensors: tuple[StoredTensor, ...], spec: ModelSpec) -> tuple[tuple[StoredTensor, ...], list[str]]:
+    """``tensors`` as an engine holds them, and the notes so far: a checkpoint in fp32 is served in 16 bit."""
+    wide = sum(tensor.size for tensor in tensors if tensor.dtype == "F32")
+    if 2 * wide <= sum(tensor.size for tensor in tensors) or weight_dtype(spec.weights).bits != 16:
+        return tensors, list(spec.assumptions)
+    served = tuple(replace(t, dtype="BF16", size=t.size // 2) if t.dtype == "F32" else t for t in tensors)
+    return served, [
+        *spec.assumptions,
+        "most weights are stored as fp32; engines serve them in 16 bit, which is counted",
+    ]
 
 
 def _labels(spec: ModelSpec, found: _Sorted, *, own_head: bool) -> dict[str, str]:
@@ -171,14 +205,19 @@ def _labels(spec: ModelSpec, found: _Sorted, *, own_head: bool) -> dict[str, str
 
 def _place(found: _Sorted, tensor: StoredTensor, layers: int) -> None:
     name, size = tensor.name, tensor.size
-    if _BESIDE.search(name) or _NOT_READ.search(name):
+    if _PREDICTING.search(name):
+        found.predicting += size
+        found.predicting_layers.add("")
+        return
+    if _BESIDE.search(name) or _NOT_READ.search(name) or _SIDE.search(name):
         found.beside += size
         return
     match = _LAYER.search(name)
     if match is not None:
         layer = int(match[1])
-        if layer >= layers:  # predicts later tokens
-            found.beside += size
+        if layer >= layers:
+            found.predicting += size
+            found.predicting_layers.add(match[1])
             return
         part = next((part for part, pattern in _IN_LAYER if pattern.search(match[2])), None)
         if part is None:
@@ -228,10 +267,20 @@ def _check(found: _Sorted, spec: ModelSpec, where: str) -> None:
                 f"{where}: layer {number} has {'experts' if layer.experts else 'no experts'}, which contradicts the "
                 "experts of its config"
             )
-        mlp = layer.experts or (layer.gate_up and layer.down)
-        if not (layer.qkv and layer.o and mlp):
+        missing = _missing(layer, spec.layer(number))
+        if missing:
             raise TraceError(
-                f"{where}: layer {number} of num_hidden_layers {spec.layers} has no weights of "
-                + ("its attention" if not (layer.qkv and layer.o) else "its MLP"),
+                f"{where}: layer {number} of num_hidden_layers {spec.layers} has no weights of its {missing}",
                 action="A shard may be missing, or the config belongs to another model.",
             )
+
+
+def _missing(found: LayerBytes, kind: Layer) -> str:
+    """The part that the config gives a layer and the file does not; empty where all are there."""
+    if kind.attention is not None and not (found.qkv and found.o):
+        return "attention"
+    if kind.recurrent is not None and not ((found.state_in or found.qkv) and (found.state_out or found.o)):
+        return "recurrent state"
+    if kind.has_mlp and not (found.experts or (found.gate_up and found.down)):
+        return "MLP"
+    return ""

@@ -1,14 +1,19 @@
 """Which layers see only a window of the context, from the several ways in which configs say so."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from tracescope.core.errors import TraceError
-from tracescope.models.families import ModelFamily
+from tracescope.core.layer_parts import Layer, unsized_recurrence
+from tracescope.core.model import ModelSpec
 from tracescope.models.limits import shown
+from tracescope.models.model_family import ModelFamily
 
 _FULL: Final = frozenset({"full_attention", "attention", "global", "global_attention"})
 _WINDOWED: Final = frozenset({"sliding_attention", "local_attention"})
+_STATELESS: Final = frozenset({"linear_attention"})
+"""Kept no cache by definition, but of what size its state is takes keys that only some families have."""
 _LARGEST: Final = 1 << 30
 
 Windows = tuple[int | None, ...]
@@ -17,10 +22,10 @@ Windows = tuple[int | None, ...]
 def read_windows(
     config: Mapping[str, Any], layers: int, family: ModelFamily, where: str
 ) -> tuple[Windows, tuple[str, ...]]:
-    """The window of each layer (empty: all see everything) and what was assumed.
+    """The window of each layer (empty: all see everything; 0: no cache) and what was assumed.
 
-    ``layer_types`` decides where it is there; else a pattern, the family's habit or one window for all. A type that is
-    not known counts as a layer without a KV cache. Raises TraceError naming the key of anything contradictory.
+    ``layer_types`` decides where it is there; else a pattern, the family's habit or one window for all. Raises
+    TraceError naming the key of anything contradictory, and a type of layer that is not known.
     """
     types = config.get("layer_types")
     if types is not None:
@@ -61,7 +66,7 @@ def _by_type(config: Mapping[str, Any], types: Any, layers: int, where: str) -> 
         raise TraceError(f"{where}: layer_types lists {len(types)} layers but num_hidden_layers is {layers}")
     window = _window(config, where)
     windows: list[int | None] = []
-    unknown: dict[str, int] = {}
+    unsized = 0
     for kind in types:
         if not isinstance(kind, str):
             raise TraceError(f"{where}: layer_types has {shown(kind)}, which is no name of a type")
@@ -71,15 +76,19 @@ def _by_type(config: Mapping[str, Any], types: Any, layers: int, where: str) -> 
             if window is None:
                 raise TraceError(f"{where}: layer_types has {shown(kind)} but sliding_window is missing")
             windows.append(window)
-        else:
-            unknown[kind] = unknown.get(kind, 0) + 1
+        elif kind in _STATELESS:
+            unsized += 1
             windows.append(0)
-    notes = tuple(
-        f"{shown(kind)[1:-1]} is not modelled: its {count} layers count as ones without a KV cache, "
-        "their weights as those of attention"
-        for kind, count in unknown.items()
+        else:
+            raise TraceError(
+                f"{where}: layer_types has {shown(kind)}, which is not modelled",
+                action="A layer whose reads are not known is not taken for one without any; see docs/MODELS.md.",
+            )
+    notes = (
+        f"linear_attention is not modelled in a {config.get('model_type')}: its {unsized} layers keep no KV cache, the "
+        "size of their state is not known, and their weights count as those of attention",
     )
-    return _tidy(tuple(windows)), notes
+    return _tidy(tuple(windows)), notes if unsized else ()
 
 
 def _full_layers(config: Mapping[str, Any], layers: int, family: ModelFamily, where: str) -> list[bool]:
@@ -100,3 +109,18 @@ def _full_layers(config: Mapping[str, Any], layers: int, family: ModelFamily, wh
             raise TraceError(f"{where}: max_window_layers must be a whole number, got {shown(first)}")
         return [i < first for i in range(layers)]
     return [False] * layers
+
+
+def with_reaches(layers: list[Layer], windows: Windows, spec: ModelSpec) -> list[Layer]:
+    """``layers`` with these windows; one without a cache (0) has a state of which nothing more is known."""
+    found = []
+    for layer, window in zip(layers, windows or (None,) * len(layers), strict=True):
+        attention = layer.attention
+        if attention is None or window is None:
+            found.append(layer)
+        elif window:
+            found.append(replace(layer, attention=replace(attention, window=window)))
+        else:
+            recurrent = unsized_recurrence("linear attention", spec.hidden, attention, bias=spec.qkv_bias)
+            found.append(replace(layer, attention=None, recurrent=recurrent))
+    return found

@@ -15,7 +15,8 @@ from tracescope.synth.demand import Demand
 KINDS: Final[dict[Op, tuple[str, ...]]] = {
     **dict.fromkeys((Op.QKV, Op.Q, Op.K, Op.V, Op.O, Op.GATE_UP, Op.GATE, Op.UP, Op.DOWN), (PRODUCTS,)),
     **dict.fromkeys((Op.LM_HEAD, Op.ROUTER, Op.EXPERTS), (PRODUCTS,)),
-    Op.ATTENTION: (ATTENTION,),
+    Op.OTHER: (PRODUCTS,),
+    **dict.fromkeys((Op.ATTENTION, Op.STATE, Op.INDEXER), (ATTENTION,)),  # a state and index keys are streamed alike
     Op.ALL_REDUCE: (ALL_REDUCE,),
     Op.NORM: ("norm", "add"),  # each norm of the chain carries the residual addition before it
     Op.ROPE: ("rope",),

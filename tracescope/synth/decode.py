@@ -1,5 +1,6 @@
 """A deterministic decode trace of a model on a machine: B fixed requests, one token each a step, ops in series."""
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,8 @@ from tracescope.core.trace import (
     TraceMeta,
     Track,
 )
-from tracescope.floor.step_ops import kv_bytes_per_token, step_ops
+from tracescope.floor.capacity import kv_stored_after
+from tracescope.floor.step_ops import step_ops
 from tracescope.floor.tensor_parallel import split_notes
 from tracescope.synth.calibrated import HostOverhead, calibration_notes, vllm_host
 from tracescope.synth.plan import ENGINES, HOST, Plan, plan_steps
@@ -194,8 +196,7 @@ def _steps(start: I64, duration: I64, warm_up: Bool, workload: Workload, label: 
 
 def _requests(model: ModelSpec, workload: Workload, steps: int, finish: int) -> RequestTable:
     """One row a request; the peak is what its blocks hold after the last step, the last token's own K/V included."""
-    blocks = -(-(workload.context + steps) // workload.block)
-    peak = blocks * workload.block * kv_bytes_per_token(model, workload.tensor_parallel)
+    peak = kv_stored_after(model, replace(workload, batch=1, context=workload.context + steps - 1))
 
     def column(value: int) -> NDArray[np.int64]:
         return np.full(workload.batch, value, np.int64)

@@ -11,11 +11,11 @@ from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.step_ops import OpWork, counted_ops, step_ops
 from tracescope.synth.plan import QUANTITIES, Plan, amounts, plan_of, refuse_large
-from tracescope.synth.step_times import Caps, Growth, find_growth
+from tracescope.synth.step_times import GROWING, Caps, Growth, find_growth
 
 _GROWN: Final = 1 << 31
 """Where the ids of rows that grow begin while the number of the others is not settled."""
-_KV_READ, _FLOPS = QUANTITIES.index("kv_read"), QUANTITIES.index("flops")
+_COLUMNS: Final = {name: QUANTITIES.index(name) for name in GROWING}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def plan_load(model: ModelSpec, basis: Basis, workload: Workload, load: Load) ->
 
 
 def step_rows(model: ModelSpec, workload: Workload, load: Load) -> I64:
-    """The sums of every step of ``load`` over its ops, int64[steps, 7] like the columns of a work table."""
+    """The sums of every step of ``load`` over its ops, int64[steps, quantities]."""
     out = np.zeros((len(load), len(QUANTITIES)), np.int64)
     for batch in np.unique(load.batch).tolist():
 
@@ -63,8 +63,8 @@ def step_rows(model: ModelSpec, workload: Workload, load: Load) -> I64:
             out[steps] += count * np.array(amounts((op,))[0])
             if i in growth:
                 tokens = count * load.tokens_read[load.caps.index(growth[i].cap), steps]
-                out[steps, _KV_READ] += tokens * growth[i].kv_read
-                out[steps, _FLOPS] += tokens * growth[i].flops
+                for name, column in _COLUMNS.items():
+                    out[steps, column] += tokens * getattr(growth[i], name)
     return out
 
 
@@ -102,14 +102,14 @@ class _Rows:
                 self._grown += steps
                 block = np.tile(np.array(row, np.int64), (steps, 1))
                 read = tokens[caps.index(grown.cap)]
-                block[:, _KV_READ] += read * grown.kv_read
-                block[:, _FLOPS] += read * grown.flops
+                for name, place in _COLUMNS.items():
+                    block[:, place] += read * getattr(grown, name)
                 self._blocks.append(block)
             work[:, column] = _GROWN + seen[key] + np.arange(steps)
         return work
 
     def rows(self) -> I64:
-        """All rows, int64[rows, 7]; those that grow after the others."""
+        """All rows, int64[rows, quantities]; those that grow after the others."""
         still = np.array(list(self._index), np.int64)
         return np.concatenate([still, *self._blocks])
 

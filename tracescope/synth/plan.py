@@ -24,6 +24,9 @@ QUANTITIES: Final = (
     "link",
     "link_reduced",
     "flops",
+    "index_read",
+    "state_read",
+    "state_write",
 )
 LARGEST: Final = 2**62
 """Amounts up to here fit int64 with room for one addition; anything above is a typing mistake, not a machine."""
@@ -75,7 +78,9 @@ def plan_steps(model: ModelSpec, basis: Basis, workload: Workload, steps: int) -
 
 
 def plan_of(ops: tuple[OpWork, ...], work: U32, rows: I64, basis: Basis) -> Plan:
-    """A plan from ``work`` u32[steps, ops], which indexes ``rows`` int64[rows, 7]; ``ops`` say what each column is.
+    """A plan from ``work`` u32[steps, ops], which indexes ``rows`` int64[rows, quantities].
+
+    ``ops`` say what each column is.
 
     Raises TraceError where the basis cannot price a row.
     """
@@ -94,7 +99,7 @@ def plan_of(ops: tuple[OpWork, ...], work: U32, rows: I64, basis: Basis) -> Plan
 
 
 def priced_table(rows: I64, basis: Basis) -> tuple[WorkTable, F64]:
-    """Amounts int64[rows, 7] (row 0: nothing known) as a work table, and the floors of its rows in ns.
+    """Amounts int64[rows, quantities] (row 0: nothing known) as a work table, and the floors of its rows in ns.
 
     Raises TraceError where the basis cannot price a row.
     """
@@ -113,7 +118,7 @@ def amounts(ops: tuple[OpWork, ...]) -> list[tuple[int, ...]]:
 
 
 def _work_rows(model: ModelSpec, workload: Workload, first: tuple[OpWork, ...], steps: int) -> tuple[U32, I64]:
-    """Work ids u32[steps, ops] and their rows int64[rows, 7]; row 0 is "nothing known".
+    """Work ids u32[steps, ops] and their rows int64[rows, quantities]; row 0 is "nothing known".
 
     Amounts that grow by the same number every step (full attention) are written as straight lines; where the last or
     the middle step is off that line (a window fills up), every step is asked for by itself.

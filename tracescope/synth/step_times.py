@@ -19,6 +19,8 @@ from tracescope.synth.timing import expected_ns
 
 FAR: Final = 1 << 40
 """More tokens than any batch holds: where a window that fills up at all has filled up."""
+GROWING: Final = ("kv_read", "flops", "index_read")
+"""What of an op may grow with the tokens that it reads."""
 _TRIED: Final = (2, 3, 1000, 4097)
 _KNOTS_PER_DOUBLING: Final = 4
 
@@ -33,6 +35,7 @@ class Growth:
     cap: int | None
     kv_read: int
     flops: int
+    index_read: int = 0
 
     def seen(self, context: int) -> int:
         """How many of ``context`` cached tokens are read."""
@@ -68,7 +71,8 @@ def find_growth(model_ops: Callable[[int], Sequence[OpWork]], batch: int) -> dic
             continue
         read, full = after.kv_read - op.kv_read, last.kv_read - op.kv_read
         cap = None if full == read * FAR else (full // read if read else 0)
-        growth[i] = Growth(cap, read // batch, (after.flops - op.flops) // batch)
+        index = after.index_read - op.index_read
+        growth[i] = Growth(cap, read // batch, (after.flops - op.flops) // batch, index // batch)
     return growth
 
 
@@ -81,8 +85,8 @@ def check_growth(model_ops: Callable[[int], Sequence[OpWork]], batch: int) -> No
         for i, (before, op) in enumerate(zip(empty, model_ops(context), strict=True)):
             grown = growth.get(i, _STILL)
             tokens = batch * grown.seen(context)
-            kv_read, flops = before.kv_read + tokens * grown.kv_read, before.flops + tokens * grown.flops
-            if op != replace(before, kv_read=kv_read, flops=flops):
+            parts = {name: getattr(before, name) + tokens * getattr(grown, name) for name in GROWING}
+            if op != replace(before, **parts):
                 raise TraceError(
                     f"the cache that {op.op.label} reads does not add up over requests",
                     action="requests of different lengths cannot be simulated with these options",
@@ -102,6 +106,11 @@ class StepTimes:
     ) -> None:
         if basis.bandwidth_bytes_per_s is None:
             raise TraceError("a step needs a memory bandwidth", action="give --hardware or --bandwidth")
+        if any(kind.attention is not None and kind.attention.chunk is not None for kind, _ in model.layer_kinds):
+            raise TraceError(
+                f"{model.name} reads the running chunk of each request, which is not a sum over their tokens",
+                action="requests that arrive cannot be simulated for it; a fixed --batch and --context can",
+            )
         self._model, self._basis, self._workload, self._profile = model, basis, workload, profile
         self._host = host
         ops = self._ops(1)

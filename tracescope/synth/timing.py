@@ -82,9 +82,9 @@ _LINK = Kernel(
 
 KERNELS: Final[dict[Op, Kernel]] = {
     **dict.fromkeys((Op.QKV, Op.Q, Op.K, Op.V, Op.O, Op.GATE_UP, Op.GATE, Op.UP, Op.DOWN, Op.LM_HEAD), _WEIGHTS),
-    **dict.fromkeys((Op.ROUTER, Op.EXPERTS), _WEIGHTS),
+    **dict.fromkeys((Op.ROUTER, Op.EXPERTS, Op.OTHER), _WEIGHTS),
     **dict.fromkeys((Op.EMBED, Op.BLOCK_TABLE, Op.NORM, Op.ROPE, Op.KV_APPEND, Op.ACT), _SMALL),
-    Op.ATTENTION: _ATTENTION,
+    **dict.fromkeys((Op.ATTENTION, Op.STATE, Op.INDEXER), _ATTENTION),
     Op.SAMPLE: _SAMPLE,
     Op.LAUNCH: _LAUNCH,
     Op.ALL_REDUCE: _LINK,

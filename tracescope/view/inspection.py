@@ -8,6 +8,7 @@ import numpy as np
 from tracescope.analysis.same_op import SameOp, same_op_in_layers
 from tracescope.analysis.work_energy import energy_of_group
 from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
+from tracescope.core.model import ModelSpec
 from tracescope.core.units import MISSING, duration, flops, millis, percent, plural, rate, signed_duration, size
 from tracescope.core.units import peak as peak_rate
 from tracescope.core.work_table import UNKNOWN
@@ -196,7 +197,7 @@ def _kv_text(document: Document, event: int, amount: int) -> str:
     model = document.trace.meta.model
     if model is None or step < 0:
         return ""
-    per_token = kv_bytes_per_token_per_layer(model)
+    per_token = _token_bytes(document, model, event)
     context, batch = int(steps.context_tokens[step]), int(steps.batch[step])
     if context <= 0 or context * per_token != amount:
         return ""
@@ -205,12 +206,18 @@ def _kv_text(document: Document, event: int, amount: int) -> str:
     return f"{context:,} tok × {per_token:,} B"
 
 
+def _token_bytes(document: Document, model: ModelSpec, event: int) -> int:
+    """Bytes that one token takes in the cache of the event's layer."""
+    layer = int(document.trace.events.layer[event])
+    return kv_bytes_per_token_per_layer(model, layer=min(max(layer, 0), model.layers - 1))
+
+
 def _append_text(document: Document, event: int, amount: int) -> str:
     steps, step = document.trace.steps, int(document.trace.events.step[event])
     model = document.trace.meta.model
     if model is None or step < 0:
         return ""
-    per_token, batch = kv_bytes_per_token_per_layer(model), int(steps.batch[step])
+    per_token, batch = _token_bytes(document, model, event), int(steps.batch[step])
     return f"{batch:,} req × {per_token:,} B" if batch * per_token == amount else ""
 
 

@@ -6,13 +6,12 @@ from typing import Final
 from tracescope.core.category import Op
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.work_table import UNKNOWN
-from tracescope.floor.kv_cache import attended_tokens
+from tracescope.floor.kv_cache import cache_token_bytes
 from tracescope.floor.layer_weights import expert_reads
-from tracescope.floor.matrices import expert_matrices, shard
+from tracescope.floor.matrices import expert_matrices, share
 from tracescope.floor.step_ops import (
     OpWork,
     closing_ops,
-    kv_bytes_per_token_per_layer,
     layer_matrices,
     layer_ops,
     opening_ops,
@@ -53,8 +52,7 @@ class ModelWork:
         self.model = model
         self.ranks = ranks
         self.one = Workload(batch=1, context=0, tensor_parallel=ranks)
-        self.token_bytes = kv_bytes_per_token_per_layer(model, ranks)
-        self.layers_differ = bool(model.unconverted or model.windows or model.experts or model.tensors)
+        self.layers_differ = bool(model.unconverted or model.kinds or model.experts or model.tensors)
         self._by_place: dict[OpPlace, OpWork] = {}
         for op in (*opening_ops(model, self.one), *closing_ops(model, self.one)):
             self._by_place[OpPlace(-1, op.op, Section.OUTSIDE, 0)] = op
@@ -107,23 +105,25 @@ class ModelWork:
     def attention(self, layer: int, batch: int, context: int) -> tuple[int, int]:
         """KV bytes and FLOPs of attention for ``batch`` requests with ``context`` cached tokens between them.
 
-        Where the layer has a window, the requests are taken to be of one length; ``batch`` -1 is not known, and then
-        so are the FLOPs, and the bytes of a layer with a window.
+        Where the layer does not read everything, the requests are taken to be of one length; ``batch`` -1 is not
+        known, and then so are the FLOPs, and the bytes of such a layer.
         """
-        window = self.model.window(layer)
-        if window is None:
+        attention = self.model.layer(layer).attention
+        if attention is None:
+            return 0, 0
+        if not attention.limited:
             tokens = context
         elif batch > 0:
-            tokens = batch * attended_tokens(window, -(-context // batch))
+            tokens = batch * attention.attended(-(-context // batch))
         else:
-            return UNKNOWN if window else 0, UNKNOWN
-        read = 0 if window == 0 else tokens * self.token_bytes
+            return UNKNOWN, UNKNOWN
+        read = tokens * cache_token_bytes(self.model, attention, self.ranks)
         if batch < 0:
             return read, UNKNOWN
-        latent, heads = self.model.latent, shard(self.model, self.ranks).heads
+        latent, heads = attention.latent, share(attention.heads, self.ranks)
         if latent is not None:
             return read, 2 * heads * (2 * latent.kv_rank + latent.rope_dim) * tokens
-        return read, 0 if window == 0 else 4 * heads * self.model.head_dim * (tokens + batch)
+        return read, 4 * heads * attention.head_dim * (tokens + batch)
 
     def _part(self, whole: OpWork, module: str) -> OpWork:
         """The share of one weight of a fused op, by its number of elements."""
