@@ -15,6 +15,8 @@ os.environ["COLUMNS"] = "200"  # tables for people fit the terminal, and workers
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
+pytest.register_assert_rewrite("tests.kit")
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import shared_path
+from tests.conftest import shared_path
 from tracescope.analysis.breakdown import break_down
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.steps import steps_table

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_traces import (
+
+from tests.kit.traces import (
     BASIS,
     NO_BASIS,
     SECOND_STREAM,
@@ -18,7 +19,6 @@ from made_traces import (
     St,
     make_trace,
 )
-
 from tracescope.analysis.breakdown import break_down, row_times
 from tracescope.analysis.exposed_time import idle_ns, step_rows, union_of
 from tracescope.core.category import Category, TrackKind

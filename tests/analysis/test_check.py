@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from made_traces import BASIS, MACHINE, SECOND_STREAM, STREAM, Ev, St, make_trace
 
+from tests.kit.traces import BASIS, MACHINE, SECOND_STREAM, STREAM, Ev, St, make_trace
 from tracescope.analysis.check import CheckResult, check
 from tracescope.analysis.findings import ERROR, INFO, WARNING, Finding
 from tracescope.core.category import Category, EventFlag

@@ -1,8 +1,8 @@
 """Capacity, bandwidth and dependence of a step, by the same functions as the listings."""
 
 import pytest
-from made_traces import BASIS, Ev, St, make_trace
 
+from tests.kit.traces import BASIS, Ev, St, make_trace
 from tracescope.analysis.constraints import three_constraints
 from tracescope.analysis.step_workload import workload_of_step
 from tracescope.analysis.steps import step_series

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_traces import BASIS, ENERGY, SECOND_STREAM, STREAM, Ev, St, make_trace
 
+from tests.kit.traces import BASIS, ENERGY, SECOND_STREAM, STREAM, Ev, St, make_trace
 from tracescope.analysis.board_power import drawn_over_time
 from tracescope.analysis.layers import layer_rows, layers_table
 from tracescope.analysis.steps import step_series, steps_table

@@ -1,8 +1,8 @@
 """The events listing: filters, absolute times, lists of names, nulls."""
 
 import pytest
-from made_traces import BASIS, STREAM, THREAD, Ev, St, make_trace
 
+from tests.kit.traces import BASIS, STREAM, THREAD, Ev, St, make_trace
 from tracescope.analysis.events import EventFilter, events_table
 from tracescope.core.category import Category, EventFlag, Op
 from tracescope.core.errors import TraceError

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.made_traces import BASIS, NO_BASIS, Ev, St, make_trace
+from tests.kit.traces import BASIS, NO_BASIS, Ev, St, make_trace
 from tracescope.analysis.floor_parts import NAMES, FloorParts, floor_parts
 from tracescope.analysis.steps import step_series
 from tracescope.core.category import Category, Op

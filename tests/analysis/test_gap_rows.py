@@ -1,8 +1,8 @@
 """Operations off their floor: the numbers of the ``layers`` listing, each row with an event to go to and a name."""
 
 import pytest
-from made_traces import BASIS, NO_BASIS, Ev, St, make_trace
 
+from tests.kit.traces import BASIS, NO_BASIS, Ev, St, make_trace
 from tracescope.analysis.breakdown import break_down
 from tracescope.analysis.gap_rows import gap_rows
 from tracescope.analysis.layers import layers_table

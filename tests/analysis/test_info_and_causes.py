@@ -1,7 +1,6 @@
 """What is in a trace, where a gap goes, and one op beside its twins."""
 
-from made_traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, THREAD, Ev, St, make_trace
-
+from tests.kit.traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, THREAD, Ev, St, make_trace
 from tracescope.analysis.breakdown import break_down
 from tracescope.analysis.gap_causes import gap_causes
 from tracescope.analysis.info import info_document

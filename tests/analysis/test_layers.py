@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, Ev, St, make_trace
 
+from tests.kit.traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, Ev, St, make_trace
 from tracescope.analysis.layers import layers_table
 from tracescope.core.category import Category, Op, StepKind
 from tracescope.core.errors import TraceError

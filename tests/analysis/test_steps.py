@@ -1,8 +1,8 @@
 """Series over all steps: sums, unknowns, periods and speed."""
 
 import numpy as np
-from made_traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, Ev, St, make_trace
 
+from tests.kit.traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, Ev, St, make_trace
 from tracescope.analysis.breakdown import break_down
 from tracescope.analysis.layers import layers_table
 from tracescope.analysis.steps import step_series, steps_table

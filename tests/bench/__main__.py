@@ -14,10 +14,10 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no benchmark named {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    sys.path[:0] = [str(HERE), str(HERE.parents[1] / "packaging")]
+    sys.path.insert(0, str(HERE.parents[1] / "packaging"))
     for name in names or known:
         print(f"== {name}")
-        importlib.import_module(known[name].stem).main()
+        importlib.import_module(f"{__package__}.{known[name].stem}").main()
     return 0
 
 

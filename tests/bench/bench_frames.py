@@ -19,7 +19,7 @@ import numpy as np
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 
-from tests.bench.many_lanes import many_lanes
+from tests.kit.many_lanes import many_lanes
 from tracescope.core.hardware import Basis
 from tracescope.core.model import Workload
 from tracescope.load import open_trace, save_trace

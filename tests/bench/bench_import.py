@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from kineto_tile import write_trace
+from tests.bench.kineto_tile import write_trace
 
 READERS: Final = {
     "bare read": "import sys; data = open(sys.argv[1], 'rb').read()",

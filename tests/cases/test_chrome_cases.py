@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chrome_files import read, slices
+from tests.kit.raw import read, slices
 from tracescope.core.assemble import lay_out
 from tracescope.core.category import EventFlag, TrackKind
 from tracescope.core.errors import TraceError

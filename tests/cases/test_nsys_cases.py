@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kit.raw import read
 from tracescope.core.category import EdgeKind, EventFlag
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCategory, RawTrace
-from tracescope.io import reader_for
 from tracescope.load import open_trace
 
 Shared = Callable[[str], Path]
@@ -23,12 +23,6 @@ Shared = Callable[[str], Path]
 
 def expected_of(folder: Path) -> Any:
     return json.loads((folder / "expected.json").read_text())["expected"]
-
-
-def read(path: Path) -> RawTrace:
-    raw = reader_for(path).read(path)
-    assert raw.seen == raw.imported + sum(raw.dropped.values())
-    return raw
 
 
 def of(raw: RawTrace, *kinds: RawCategory) -> list[int]:

@@ -1,23 +1,16 @@
 """Which lanes count as the device where a trace has no accelerator."""
 
-import numpy as np
-
+from tests.kit.traces import THREAD, Ev, St, make_trace
 from tracescope.core.category import TrackKind
-from tracescope.core.trace import EventTable, Lanes, StepTable, Trace, TraceMeta, Track
+from tracescope.core.trace import Trace, Track
 
-OPERATORS = Track(TrackKind.HOST_THREAD, "thread 1")
 FRAMES = Track(TrackKind.HOST_THREAD, "thread 1 · Python")
 
 
 def trace_with(step_of_operators: int) -> Trace:
-    zero = np.zeros(3, np.int64)
-    events = EventTable(
-        [0, 0, 1], [10, 10, 2], zero, zero, zero, zero, zero - 1, [step_of_operators, -1, -1], zero, zero, zero
-    )
-    one = np.zeros(1, np.int64)
-    steps = StepTable(one, one, one, one + 10, one, one, one, one, one, one, one == 1, one == 1)
-    lanes = Lanes([0, 1, 1], [0, 0, 1], [0, 1, 2, 3])
-    return Trace(TraceMeta(), (OPERATORS, FRAMES), lanes, events, ("x",), steps=steps)
+    """An operator on its thread, and two nested frames of the interpreter."""
+    events = [Ev(0, 10, step=step_of_operators), Ev(0, 10, step=-1, track=1), Ev(1, 2, step=-1, track=1)]
+    return make_trace(events, [St(0, 10)], (THREAD, FRAMES))
 
 
 def test_interpreter_frames_are_not_the_device_where_operators_run_steps() -> None:

@@ -1,6 +1,6 @@
 """Read mutated traces of foreign formats in child processes and count crashes, hangs and everything uncaught.
 
-    python tests/fuzz/fuzz_foreign.py --count 50000 --seed 1 --keep found/
+    python -m tests.fuzz.fuzz_foreign --count 50000 --seed 1 --keep found/
 
 A mutation is refused with one TraceError, or read with every element accounted for; anything else is a finding, and its
 input is kept. Exit code 1 with any finding.
@@ -16,13 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import fuzz_native
-from fuzz_native import FINDINGS, Seed, Target
-
-from perfetto_files import Fields, begin, end, trace
-from rocprof_files import document, everything, kernel, process
+from tests.fuzz import fuzz_native
+from tests.fuzz.fuzz_native import FINDINGS, Seed, Target
+from tests.kit.perfetto import begin, end, trace
+from tests.kit.protobuf import Fields
+from tests.kit.rocprof import document, everything, kernel, process
 from tracescope.core.errors import TraceError
 from tracescope.io.importer import Importer
 from tracescope.io.perfetto.reader import PERFETTO

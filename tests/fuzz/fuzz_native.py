@@ -1,6 +1,6 @@
 """Open mutated native and foreign HDF5 files in child processes and count crashes, hangs and everything uncaught.
 
-    python tests/fuzz/fuzz_native.py --count 50000 --seed 1 --keep found/
+    python -m tests.fuzz.fuzz_native --count 50000 --seed 1 --keep found/
 
 A mutation is refused with one TraceError or read; a child that dies, exceeds the deadline, lets another exception out
 or needs more memory than allowed is a finding, and its input is kept. Exit code 1 with any finding.
@@ -22,11 +22,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "io"))
-
 import numpy as np
-from native_traces import empty_trace, full_trace, some_pyramid
 
+from tests.kit.native import empty_trace, full_trace, some_pyramid
 from tracescope.core.errors import TraceError
 from tracescope.io import native, save
 from tracescope.io.gate import h5py, inspect

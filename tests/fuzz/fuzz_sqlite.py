@@ -1,6 +1,6 @@
 """Read mutated SQLite exports of Nsight Systems in child processes and count crashes, hangs and everything uncaught.
 
-    python tests/fuzz/fuzz_sqlite.py --count 50000 --seed 1 --keep found/
+    python -m tests.fuzz.fuzz_sqlite --count 50000 --seed 1 --keep found/
 
 A mutation is refused with one TraceError, or read with every row accounted for; a child that dies, exceeds the
 deadline, lets another exception out or needs more memory than allowed is a finding, and its input is kept. Exit code 1
@@ -17,12 +17,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import fuzz_native
-from fuzz_native import FINDINGS, Seed, Target
-
-from nsys_files import CUDA, build, everything, kernel
+from tests.fuzz import fuzz_native
+from tests.fuzz.fuzz_native import FINDINGS, Seed, Target
+from tests.kit.nsys import CUDA, build, everything, kernel
 from tracescope.core.errors import TraceError
 from tracescope.io.nsys.reader import NSYS
 

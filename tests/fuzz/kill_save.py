@@ -1,6 +1,6 @@
 """Kill a save at random moments and look at what is left: the old file to the byte, or the new one complete.
 
-    python tests/fuzz/kill_save.py --count 500 --events 20000
+    python -m tests.fuzz.kill_save --count 500 --events 20000
 
 Every second trial holds the old file open for reading in this process. After each kill a further save must succeed,
 although the killed one may have left its ``.part``. Exit code 1 when a file was lost.
@@ -18,10 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "io"))
-
-from native_traces import full_trace
-
+from tests.kit.native import full_trace
 from tracescope.core.trace import Trace
 from tracescope.io import native, save
 

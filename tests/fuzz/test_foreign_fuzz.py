@@ -1,14 +1,11 @@
 """A small run of the harness of foreign formats; larger ones are started by hand."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import fuzz_foreign
-from fuzz_native import FINDINGS
+from tests.fuzz import fuzz_foreign
+from tests.fuzz.fuzz_native import FINDINGS
 
 
 @pytest.mark.parametrize("kind", fuzz_foreign.KINDS)

@@ -1,17 +1,13 @@
 """Small runs of the two harnesses; larger ones are started by hand (see each file)."""
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import fuzz_native
-import kill_save
+from tests.fuzz import fuzz_native, kill_save
 
 
 @pytest.mark.parametrize(("make", "count"), [(fuzz_native.own_seeds, 300), (fuzz_native.foreign_seeds, 100)])

@@ -1,11 +1,8 @@
 """A small run of the SQLite harness; larger ones are started by hand."""
 
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import fuzz_sqlite
+from tests.fuzz import fuzz_sqlite
 
 
 def test_mutated_exports(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-from native_traces import full_trace
 
+from tests.kit.native import full_trace
 from tracescope.core.errors import TraceError
 from tracescope.io import save
 from tracescope.io.atomic import refuse_own_input, write_atomically

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chrome_files import read_text
+from tests.kit.raw import read_text
 from tracescope.core.errors import TraceError
 
 SEEDS = [

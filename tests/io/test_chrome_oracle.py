@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-import oracle
-from conftest import SHARED
+from tests.conftest import SHARED
+from tests.kit import oracle
 from tracescope.core.raw import RawCategory, RawTrace
 from tracescope.io import reader_for
 

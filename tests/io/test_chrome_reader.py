@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracle
-from chrome_files import read, read_events, read_text, slices
+from tests.kit import oracle
+from tests.kit.chrome import read_events
+from tests.kit.raw import read, read_text, slices
 from tracescope.core.category import EventFlag
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCategory

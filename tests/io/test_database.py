@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nsys_files import CUDA, build, everything, kernel, read, rows
+from tests.kit.nsys import CUDA, build, everything, kernel
+from tests.kit.raw import read, rows
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCategory
 from tracescope.io import database

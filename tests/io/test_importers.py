@@ -6,12 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_xplane import space
 
-import nsys_files
-import perfetto_files
-import rocprof_files
-from rocpd_files import RocpdFile
+from tests.kit import nsys, perfetto, rocprof
+from tests.kit.rocpd import RocpdFile
+from tests.kit.xplane import space
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawTrace
 from tracescope.io import IMPORTERS, SUFFIXES, reader_for
@@ -38,16 +36,14 @@ SAMPLES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "utf-16": ("Chrome trace JSON", lambda p: written(p / "a.json", f"[{SLICE}]".encode("utf-16"))),
     "rocprofv3": (
         "rocprofiler-sdk JSON",
-        lambda p: written(p / "a.json", json.dumps(rocprof_files.everything())),
+        lambda p: written(p / "a.json", json.dumps(rocprof.everything())),
     ),
-    "nsight": ("Nsight Systems SQLite", lambda p: nsys_files.build(p / "a.sqlite", nsys_files.everything())),
+    "nsight": ("Nsight Systems SQLite", lambda p: nsys.build(p / "a.sqlite", nsys.everything())),
     "rocpd": ("rocprofiler-sdk SQLite (rocpd)", lambda p: rocpd(p / "a.db")),
     "xplane": ("XPlane protobuf", lambda p: written(p / "a.xplane.pb", space())),
     "perfetto": (
         "Perfetto protobuf",
-        lambda p: written(
-            p / "a.pftrace", perfetto_files.trace(perfetto_files.begin(1, 7, "a"), perfetto_files.end(5, 7))
-        ),
+        lambda p: written(p / "a.pftrace", perfetto.trace(perfetto.begin(1, 7, "a"), perfetto.end(5, 7))),
     ),
     "csv": ("events CSV or TSV", lambda p: written(p / "a.csv", "name,start_ns,duration_ns\ngemm,10,5\n")),
     "tsv": ("events CSV or TSV", lambda p: written(p / "a.txt", "name\tstart_us\tend_us\ngemm\t10\t15\n")),

@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from native_traces import MODEL, empty_trace, full_trace, some_pyramid, traces
 
+from tests.kit.native import MODEL, empty_trace, full_trace, some_pyramid, traces
 from tracescope.core.category import BytesFrom, Category, EdgeKind, Op, StepKind, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.trace import Trace
@@ -88,11 +88,11 @@ def test_the_same_data_gives_the_same_bytes_in_another_process(tmp_path: Path) -
     path = tmp_path / "a.tscope.h5"
     save.write(path, full_trace(), some_pyramid())
     code = (
-        "import sys; from pathlib import Path; from native_traces import full_trace, some_pyramid;"
+        "import sys; from pathlib import Path; from tests.kit.native import full_trace, some_pyramid;"
         "from tracescope.io import save; save.write(Path(sys.argv[1]), full_trace(), some_pyramid())"
     )
     other = tmp_path / "b.tscope.h5"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTHONHASHSEED": "7"}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
     subprocess.run([sys.executable, "-c", code, str(other)], check=True, env=environment)
     assert path.read_bytes() == other.read_bytes()
 

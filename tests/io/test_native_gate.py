@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from native_traces import full_trace, some_pyramid
 
+from tests.kit.native import full_trace, some_pyramid
 from tracescope.core.errors import TraceError
 from tracescope.io import gate, native, native_layout, save
 from tracescope.io.gate import h5py

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from native_traces import empty_trace, full_trace
 
+from tests.kit.native import empty_trace, full_trace
 from tracescope.core.errors import TraceError
 from tracescope.io import native, save
 
@@ -122,7 +122,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     """RLIMIT_FSIZE stands for a disk that fills up: the kernel itself refuses the write."""
     code = (
         "import resource, signal, sys; from pathlib import Path\n"
-        "from native_traces import full_trace; from tracescope.io import save\n"
+        "from tests.kit.native import full_trace; from tracescope.io import save\n"
         "from tracescope.core.errors import TraceError\n"
         "path = Path(sys.argv[1]); save.write(path, full_trace(50)); before = path.read_bytes()\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
@@ -132,7 +132,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         "assert path.read_bytes() == before\n"
         "assert len(list(path.parent.iterdir())) == 1\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     path = str(tmp_path / "a.tscope.h5")
     done = subprocess.run(
         [sys.executable, "-c", code, path], capture_output=True, text=True, check=True, env=environment

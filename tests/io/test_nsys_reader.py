@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nsys_files import CUDA, SCHEMA, build, everything, kernel, process, read, rows, thread
+from tests.kit.nsys import CUDA, SCHEMA, build, everything, kernel, process, thread
+from tests.kit.raw import read, rows
 from tracescope.core.category import EdgeKind, EventFlag, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCategory, RawTrace

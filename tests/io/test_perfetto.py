@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perfetto_files import Fields, Fixed, Value, begin, end, message, read_bytes, slices, trace, varint
+from tests.kit.perfetto import begin, end, read_bytes, trace
+from tests.kit.protobuf import Fields, Fixed, Value, message, varint
+from tests.kit.raw import rows
 from tracescope.core.category import EventFlag
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCategory
@@ -44,12 +46,12 @@ class TestWire:
 class TestSlices:
     def test_ends_close_the_innermost_begin_of_their_track(self, tmp_path: Path) -> None:
         raw = read_bytes(tmp_path, PAIR)
-        assert slices(raw) == [("outer", 100, 100), ("inner", 120, 30)]
+        assert rows(raw) == [("outer", 100, 100), ("inner", 120, 30)]
         assert (raw.seen, raw.imported, raw.dropped) == (4, 4, {})
 
     def test_stray_ends_are_dropped_and_open_begins_last_to_the_end(self, tmp_path: Path) -> None:
         raw = read_bytes(tmp_path, trace(end(50, 7), begin(100, 7, "open"), begin(120, 8, "b"), end(180, 8)))
-        assert slices(raw) == [("open", 100, 80), ("b", 120, 60)]
+        assert rows(raw) == [("open", 100, 80), ("b", 120, 60)]
         assert raw.dropped == {"misplaced_end": 1}
         assert raw.flagged["unfinished"] == 1
         assert raw.events.flags.tolist() == [EventFlag.UNFINISHED, 0]
@@ -57,7 +59,7 @@ class TestSlices:
     def test_instants_and_events_of_an_older_form(self, tmp_path: Path) -> None:
         old: Fields = {8: 300, 10: 1, 11: {6: {2: ord("X"), 3: 4}, 11: 7, 23: "old"}}
         raw = read_bytes(tmp_path, trace({8: 10, 10: 1, 11: {9: 3, 11: 7, 23: "now"}}, old))
-        assert slices(raw) == [("now", 10, 0), ("old", 300, 4000)]
+        assert rows(raw) == [("now", 10, 0), ("old", 300, 4000)]
         assert raw.events.flags.tolist() == [EventFlag.ZERO_LENGTH, 0]
 
     def test_interned_texts_belong_to_their_sequence_until_it_is_cleared(self, tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ class TestSlices:
                 {8: 4, 10: 1, 13: 1, 11: event},
             ),
         )
-        assert [name for name, _, _ in slices(raw)] == ["gemm", "gemm", "(unnamed)", "(unnamed)"]
+        assert [name for name, _, _ in rows(raw)] == ["gemm", "gemm", "(unnamed)", "(unnamed)"]
         assert raw.flagged["unknown_name"] == 2
         assert raw.events.category.tolist() == [RawCategory.KERNEL] * 4
         assert raw.details[raw.events.detail[1]] == '{"grid":-3}'
@@ -145,14 +147,14 @@ class TestClocks:
                 {8: 3, 10: 2, 58: 64, 11: {9: 3, 23: "another sequence's clock"}},
             ),
         )
-        assert [start for _, start, _ in slices(raw)] == [1500, 1100, 3000, 6000]
+        assert [start for _, start, _ in rows(raw)] == [1500, 1100, 3000, 6000]
         assert raw.dropped == {"unknown_clock": 1}
         assert raw.has_absolute_clock
         assert raw.base_time_ns == 1_700_000_000_000_000_000
 
     def test_a_system_clock_without_snapshot_is_taken_as_it_is(self, tmp_path: Path) -> None:
         raw = read_bytes(tmp_path, trace({8: 5, 58: 3, 10: 1, 11: {9: 3, 23: "x"}}))
-        assert slices(raw) == [("x", 5, 0)]
+        assert rows(raw) == [("x", 5, 0)]
         assert raw.flagged["clock_not_converted"] == 1
 
     def test_impossible_times_are_dropped(self, tmp_path: Path) -> None:
@@ -197,7 +199,7 @@ def test_stages_of_a_gpu(tmp_path: Path) -> None:
             {8: 300, 10: 1, 53: {1: 2, 2: 1 << 62, 13: 1}},
         ),
     )
-    assert slices(raw) == [
+    assert rows(raw) == [
         ("cudaGraphLaunch", 50, 0),
         ("vectorAdd(float*, float*, float*, int)", 100, 50),
         ("Kernel", 200, 100),
@@ -218,7 +220,7 @@ def test_stages_of_a_gpu(tmp_path: Path) -> None:
 class TestContainer:
     def test_packed_packets(self, tmp_path: Path) -> None:
         raw = read_bytes(tmp_path, trace({50: zlib.compress(PAIR)}))
-        assert slices(raw) == slices(read_bytes(tmp_path, PAIR))
+        assert rows(raw) == rows(read_bytes(tmp_path, PAIR))
 
     def test_packed_packets_that_are_damaged(self, tmp_path: Path) -> None:
         raw = read_bytes(tmp_path, PAIR + trace({50: zlib.compress(PAIR)[:-6]}, {50: b"no"}))
@@ -233,7 +235,7 @@ class TestContainer:
     def test_gzip_of_several_members(self, tmp_path: Path) -> None:
         half = len(trace(begin(100, 7, "outer")))
         raw = read_bytes(tmp_path, gzip.compress(PAIR[:half]) + gzip.compress(PAIR[half:]), "t.gz")
-        assert slices(raw) == slices(read_bytes(tmp_path, PAIR))
+        assert rows(raw) == rows(read_bytes(tmp_path, PAIR))
         assert raw.truncated_at_byte is None
         cut = read_bytes(tmp_path, gzip.compress(PAIR, mtime=0)[:-4], "cut.gz")
         assert cut.truncated_at_byte == len(PAIR)
@@ -246,10 +248,10 @@ class TestContainer:
         assert len(raw.events) == 50 - 1 - (left > len(trace(begin(49, 1, "n49")))) - (left > 40)
 
     def test_packets_across_blocks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        expected = slices(read_bytes(tmp_path, PAIR))
+        expected = rows(read_bytes(tmp_path, PAIR))
         for size in (1, 2, 3, 7, 19, 50):
             monkeypatch.setattr(packets, "BLOCK", size)
-            assert slices(read_bytes(tmp_path, PAIR)) == expected
+            assert rows(read_bytes(tmp_path, PAIR)) == expected
 
     def test_other_kinds_of_packets_are_counted(self, tmp_path: Path) -> None:
         raw = read_bytes(tmp_path, PAIR + trace({8: 5, 10: 3, 2: {1: {1: 7}}}) + message({9: "no packet", 8: 3}))
@@ -281,7 +283,7 @@ def test_nested_tracks(shared: Callable[[str], Path]) -> None:
     raw = reader_for(path).read(path)
     assert (raw.seen, raw.imported, raw.dropped) == (1364 + 2728, 4092, {})
     assert (len(raw.events), len(raw.tracks)) == (1364, 1364)
-    assert slices(raw)[0] == ("L1 Slice 1", 1_000_000, 10_000_000)
+    assert rows(raw)[0] == ("L1 Slice 1", 1_000_000, 10_000_000)
     assert not any(raw.events.flags & EventFlag.UNFINISHED)
 
 
@@ -294,7 +296,7 @@ def test_a_recording_in_both_forms(shared: Callable[[str], Path]) -> None:
     took = Counter[str]()
     for e in expected:
         took[e["name"]] += round(e["dur"] * 1000)
-    found = slices(raw)
+    found = rows(raw)
     assert Counter(name for name, _, _ in found) == counts
     durations = Counter[str]()
     for name, _, duration in found:

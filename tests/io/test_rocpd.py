@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nsys_files import rows
-from rocpd_files import LAYER, SUFFIX, RocpdFile
+from tests.kit.raw import rows
+from tests.kit.rocpd import LAYER, SUFFIX, RocpdFile
 from tracescope.core.category import Category, StepKind
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCategory, RawTrace

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from perfetto_files import slices
-from rocprof_files import (
+from tests.kit.raw import rows
+from tests.kit.rocprof import (
     GPU_AGENT_1,
     HIP,
     MARKER,
@@ -29,7 +29,7 @@ from tracescope.load import import_file
 
 def test_every_kind_of_record(tmp_path: Path) -> None:
     raw = read_json(tmp_path, everything())
-    assert sorted(slices(raw), key=lambda one: one[1]) == [
+    assert sorted(rows(raw), key=lambda one: one[1]) == [
         ("hipMemcpyAsync", 1, 1),
         ("hsa_init", 10, 10),
         ("Memcpy HtoD", 50, 30),
@@ -49,7 +49,7 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
 
 def test_launch_and_kernel_share_a_correlation(tmp_path: Path) -> None:
     raw = read_json(tmp_path, everything())
-    by_name = {name: c for (name, _, _), c in zip(slices(raw), raw.events.correlation.tolist(), strict=True)}
+    by_name = {name: c for (name, _, _), c in zip(rows(raw), raw.events.correlation.tolist(), strict=True)}
     assert by_name["gemm"] == by_name["hipLaunchKernel"] == 21
     assert by_name["Cijk_Ailk"] == -1
 
@@ -87,7 +87,7 @@ def test_arguments(tmp_path: Path) -> None:
 def test_names_that_are_renamed_or_unknown(tmp_path: Path) -> None:
     records = [kernel(1, 2, kernel_rename_val=9), kernel(2, 3, 0), kernel(3, 4, 99)]
     raw = read_json(tmp_path, document(process(kernel_dispatch=records, marker_api=[call(5, 5, MARKER, 0, 51)])))
-    assert [name for name, _, _ in slices(raw)] == ["renamed", "(unnamed)", "(unnamed)", "roctxMarkA"]
+    assert [name for name, _, _ in rows(raw)] == ["renamed", "(unnamed)", "(unnamed)", "roctxMarkA"]
     assert raw.flagged["unknown_name"] == 2
 
 
@@ -102,7 +102,7 @@ def test_processes_of_one_file_keep_their_correlations_apart(tmp_path: Path) -> 
 def test_impossible_times_and_records_of_another_shape_are_counted(tmp_path: Path) -> None:
     records: list[Any] = [kernel(5, 4), kernel(1 << 63, 1 << 64), kernel(-1, 4), {"kind": 1}, 7, None, kernel(8, 9)]
     raw = read_json(tmp_path, document(process(kernel_dispatch=records)))
-    assert slices(raw) == [("gemm", 8, 1)]
+    assert rows(raw) == [("gemm", 8, 1)]
     assert raw.dropped == {"negative_duration": 1, "invalid_timestamp": 2, "unreadable_record": 3}
 
 
@@ -118,7 +118,7 @@ def test_numbers_as_text_older_keys_and_no_metadata(tmp_path: Path) -> None:
     raw = read_json(
         tmp_path, {"rocprofiler-sdk-tool": {"buffer_records": {"kernel_dispatches": [record]}, "agents": 5}}
     )
-    assert slices(raw) == [("(unnamed)", 10, 20)]
+    assert rows(raw) == [("(unnamed)", 10, 20)]
     assert raw.flagged["unreadable_metadata"] == 1
 
 
@@ -131,7 +131,7 @@ def test_bytes_in_names_that_are_no_text(tmp_path: Path) -> None:
 
 def test_gzip_reads_the_same(tmp_path: Path) -> None:
     raw = read_json(tmp_path, gzip.compress(json.dumps(everything()).encode()))
-    assert slices(raw) == slices(read_json(tmp_path, everything()))
+    assert rows(raw) == rows(read_json(tmp_path, everything()))
 
 
 @pytest.mark.parametrize(

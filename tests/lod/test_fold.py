@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.lod.made_traces import BASIS, Made, make_trace, random_stream
+from tests.kit.traces import FAST, kernel, make_trace, random_stream
 from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Trace, Track
@@ -26,7 +26,7 @@ from tracescope.lod.rescale import floor_scales
 
 
 def scene_of(trace: Trace) -> Scene:
-    return Scene(trace, build_pyramid(trace, BASIS), PlaneMembers.of(trace.work), plane_floors(trace.work, BASIS))
+    return Scene(trace, build_pyramid(trace, FAST), PlaneMembers.of(trace.work), plane_floors(trace.work, FAST))
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,9 @@ def test_folded_shares_equal_the_exact_ones(scene: Scene) -> None:
 def test_folded_floors_follow_another_basis_row_by_row(factor: float) -> None:
     trace = long_events(9000)
     whole, members = TimeRange(*trace.span), PlaneMembers.of(trace.work)
-    slower = replace(BASIS, bandwidth_bytes_per_s=round(10**12 * factor))
-    then, now = plane_floors(trace.work, BASIS), plane_floors(trace.work, slower)
-    pyramid = build_pyramid(trace, BASIS)
+    slower = replace(FAST, bandwidth_bytes_per_s=round(10**12 * factor))
+    then, now = plane_floors(trace.work, FAST), plane_floors(trace.work, slower)
+    pyramid = build_pyramid(trace, FAST)
     scales = floor_scales(trace, pyramid, members, then, now)
     assert scales.of_plane(Plane.WEIGHTS) == pytest.approx(1 / factor)
     assert scales.of_plane(Plane.KV_READS) == pytest.approx(1 / factor)
@@ -113,7 +113,7 @@ def long_events(count: int) -> Trace:
         weight, kv, flops = (amount, 0, 10**7), (0, amount, 10**7), (0, 0, 2 * 10**8)
         w, k, f = (weight, kv, flops)[i % 3]
         kind = (Category.WEIGHT_READ, Category.KV_READ, Category.COMPUTE)[i % 3]
-        made.append(Made(9000 * i, duration, kind, weight=w, kv=k, flops=f))
+        made.append(kernel(9000 * i, duration, kind, weight_read=w, kv_read=k, flops=f))
     return make_trace(made)
 
 
@@ -144,8 +144,10 @@ def test_zoom_sweep_from_one_nanosecond_to_years() -> None:
 
 
 def test_an_event_lies_in_every_plane_it_has_bytes_for() -> None:
-    fused = Made(0, 1000, Category.KV_READ, weight=100_000, kv=400_000, append=2, flops=10**7, op=Op.ATTENTION)
-    sample = Made(1000, 500, Category.TOKEN_SELECTION, op=Op.SAMPLE)
+    fused = kernel(
+        0, 1000, Category.KV_READ, weight_read=100_000, kv_read=400_000, kv_append=2, flops=10**7, op=Op.ATTENTION
+    )
+    sample = kernel(1000, 500, Category.TOKEN_SELECTION, op=Op.SAMPLE)
     scene = scene_of(make_trace([fused, sample]))
     planes = planes_in_sight(scene, TimeRange(0, 2000), 500)
     inside = {plane: content.event.tolist() for plane, content in planes.items() if isinstance(content, Bars)}
@@ -162,7 +164,7 @@ def test_an_event_lies_in_every_plane_it_has_bytes_for() -> None:
 
 def test_the_path_gives_each_instant_to_one_event() -> None:
     tracks = (Track(TrackKind.DEVICE_STREAM, "a", device=0), Track(TrackKind.DEVICE_STREAM, "b", device=0))
-    trace = make_trace([Made(0, 100), Made(60, 100, track=1), Made(70, 20, track=1)], tracks=tracks)
+    trace = make_trace([kernel(0, 100), kernel(60, 100, track=1), kernel(70, 20, track=1)], tracks=tracks)
     bars = planes_in_sight(scene_of(trace), TimeRange(0, 200), 500)[Plane.PATH]
     assert isinstance(bars, Bars)
     assert list(zip(bars.start.tolist(), bars.end.tolist(), strict=True)) == [(0, 100), (100, 160)]
@@ -170,7 +172,7 @@ def test_the_path_gives_each_instant_to_one_event() -> None:
 
 def test_nested_operators_show_the_innermost() -> None:
     thread = (Track(TrackKind.HOST_THREAD, "python"),)
-    trace = make_trace([Made(0, 100), Made(20, 30), Made(25, 5)], tracks=thread)
+    trace = make_trace([kernel(0, 100), kernel(20, 30), kernel(25, 5)], tracks=thread)
     bars = planes_in_sight(scene_of(trace), TimeRange(0, 200), 500)[Plane.PATH]
     assert isinstance(bars, Bars)
     pieces = list(zip(bars.event.tolist(), bars.start.tolist(), bars.end.tolist(), strict=True))
@@ -194,7 +196,7 @@ def test_picking_finds_what_is_drawn() -> None:
 
 
 def test_picking_in_a_plane_and_the_nearest_outside_the_view() -> None:
-    made = [Made(i * 100, 80, Category.KV_READ if i % 50 == 7 else Category.WEIGHT_READ) for i in range(2000)]
+    made = [kernel(i * 100, 80, Category.KV_READ if i % 50 == 7 else Category.WEIGHT_READ) for i in range(2000)]
     trace = make_trace(made)
     members = PlaneMembers.of(trace.work)
     whole = TimeRange(*trace.span)
@@ -208,7 +210,7 @@ def test_picking_in_a_plane_and_the_nearest_outside_the_view() -> None:
 
 
 def test_sparse_planes_are_exact_while_the_others_are_folded() -> None:
-    made = [Made(i * 100, 90, Category.KV_APPEND if i % 40 == 7 else Category.WEIGHT_READ) for i in range(8000)]
+    made = [kernel(i * 100, 90, Category.KV_APPEND if i % 40 == 7 else Category.WEIGHT_READ) for i in range(8000)]
     scene = scene_of(make_trace(made))
     assert scene.pyramid.members_of(Plane.KV_APPENDS) is not None
     assert scene.pyramid.members_of(Plane.WEIGHTS) is None

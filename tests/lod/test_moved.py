@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.lod.made_traces import BASIS, Made, make_trace
-from tests.ui.drawn import llama
+from tests.kit.pictures import llama
+from tests.kit.traces import FAST, kernel, make_trace
 from tracescope.core.category import Category
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Trace
@@ -19,7 +19,7 @@ KV = Category.KV_READ
 
 
 def scene_of(trace: Trace) -> Scene:
-    return Scene(trace, build_pyramid(trace, BASIS), PlaneMembers.of(trace.work), plane_floors(trace.work, BASIS))
+    return Scene(trace, build_pyramid(trace, FAST), PlaneMembers.of(trace.work), plane_floors(trace.work, FAST))
 
 
 def test_amounts_are_spread_evenly_and_add_up() -> None:
@@ -34,7 +34,7 @@ def test_amounts_are_spread_evenly_and_add_up() -> None:
 
 
 def test_part_of_an_op_shows_the_rate_of_the_op() -> None:
-    scene = scene_of(make_trace([Made(0, 1000, weight=400_000), Made(1000, 500, KV, kv=500_000)]))
+    scene = scene_of(make_trace([kernel(0, 1000, weight_read=400_000), kernel(1000, 500, KV, kv_read=500_000)]))
     for visible in (TimeRange(0, 1000), TimeRange(900, 950), TimeRange(10, 12)):
         moved = moved_in_sight(scene, visible, 2)
         assert moved.share[0] == pytest.approx([0.4, 0.4])
@@ -43,7 +43,7 @@ def test_part_of_an_op_shows_the_rate_of_the_op() -> None:
 
 
 def test_time_of_unknown_bytes_is_told() -> None:
-    scene = scene_of(make_trace([Made(0, 100, weight=1000), Made(100, 100, weight=-1, kv=-1, append=-1, flops=-1)]))
+    scene = scene_of(make_trace([kernel(0, 100, weight_read=1000), kernel(100, 100, unknown=True)]))
     moved = moved_in_sight(scene, TimeRange(0, 200), 4)
     assert moved.unknown is not None
     assert moved.unknown.tolist() == [0, 0, 1, 1]
@@ -54,8 +54,8 @@ def alternating(count: int) -> Trace:
     made, at = [], 0
     for n in range(count):
         took = (900, 700, 30)[n % 3] + n % 7
-        amounts = ({"weight": took * 1000}, {"kv": took * 1000}, {"append": took * 1000})[n % 3]
-        made.append(Made(at, took, (Category.WEIGHT_READ, KV, Category.KV_APPEND)[n % 3], **amounts))
+        amounts = ({"weight_read": took * 1000}, {"kv_read": took * 1000}, {"kv_append": took * 1000})[n % 3]
+        made.append(kernel(at, took, (Category.WEIGHT_READ, KV, Category.KV_APPEND)[n % 3], **amounts))
         at += took
     return make_trace(made)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.bench.many_lanes import DEPTHS, TRACKS, many_lanes
+from tests.kit.many_lanes import DEPTHS, TRACKS, many_lanes
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Trace

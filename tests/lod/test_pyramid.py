@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.lod.made_traces import BASIS, Made, make_trace, random_stream
+from tests.kit.traces import FAST, kernel, make_trace, random_stream
 from tracescope.core.category import Category
 from tracescope.core.hardware import Basis
 from tracescope.core.timerange import TimeRange
@@ -24,7 +24,7 @@ def trace() -> Trace:
 
 @pytest.fixture(scope="module")
 def pyramid(trace: Trace) -> Pyramid:
-    return build_pyramid(trace, BASIS)
+    return build_pyramid(trace, FAST)
 
 
 def slow_busy(start: np.ndarray, duration: np.ndarray, low: int, high: int) -> int:
@@ -92,9 +92,9 @@ def test_the_whole_trace_folded_keeps_total_busy_and_floor_time(trace: Trace, py
 
 
 def test_an_instant_is_never_lost() -> None:
-    made = [Made(i * 1000, 0 if i == 2500 else 1) for i in range(5000)]
+    made = [kernel(i * 1000, 0 if i == 2500 else 1) for i in range(5000)]
     trace = make_trace([e for e in made if e.duration == 0 or e.start > 3_000_000 or e.start < 2_000_000])
-    pyramid = build_pyramid(trace, BASIS)
+    pyramid = build_pyramid(trace, FAST)
     columns = columns_from(pyramid, pyramid.row_of_lane(0), TimeRange(0, 5_000_000), 100)
     assert columns is not None
     assert columns.busy[50] > 0
@@ -102,7 +102,7 @@ def test_an_instant_is_never_lost() -> None:
 
 
 def test_small_rows_need_no_levels() -> None:
-    pyramid = build_pyramid(random_stream(SMALLEST_ROW - 1), BASIS)
+    pyramid = build_pyramid(random_stream(SMALLEST_ROW - 1), FAST)
     assert len(pyramid.row_kind) == 0
     assert pyramid.row_of_plane(Plane.PATH) == -1
 
@@ -138,7 +138,7 @@ def test_damaged_arrays_are_refused(pyramid: Pyramid, name: str) -> None:
 
 def test_size_stays_near_four_bytes_an_event() -> None:
     trace = random_stream(60_000)
-    pyramid = build_pyramid(trace, BASIS)
+    pyramid = build_pyramid(trace, FAST)
     lane = pyramid.row_of_lane(0)
     fine = pyramid.fine_bins(lane).nbytes
     coarse = sum(

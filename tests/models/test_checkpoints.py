@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.models.checkpoints import (
+from tests.kit.checkpoints import (
     Tensors,
     deepseek,
     gemma,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.checkpoints import nbytes, write_model
+from tests.kit.checkpoints import nbytes, write_model
 from tracescope.core.errors import TraceError
 from tracescope.core.model import Workload
 from tracescope.floor.step_ops import step_totals, stored_bytes

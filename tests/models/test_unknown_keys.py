@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.checkpoints import preset_config, write_gguf
+from tests.kit.checkpoints import preset_config, write_gguf
 from tests.models.decoder_configs import DECODERS
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec, Workload

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from recordings import EMBED, GEMM, NORM, Recording, decode_kernels
 
+from tests.kit.recordings import EMBED, GEMM, NORM, Recording, decode_kernels
 from tracescope.core.category import BytesFrom, Op
 from tracescope.core.raw import RawTrace
 from tracescope.core.trace import Trace

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recordings import Recording
 
+from tests.kit.recordings import Recording
 from tracescope.core.category import BytesFrom, Category
 from tracescope.core.hardware import Basis
 from tracescope.load import open_trace

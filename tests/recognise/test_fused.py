@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from recordings import EMBED, GEMM, NORM, Recording
 
+from tests.kit.recordings import EMBED, GEMM, NORM, Recording
 from tracescope.core.category import Category, Op
 from tracescope.core.hardware import Basis
 from tracescope.core.work_table import WorkTable

@@ -1,8 +1,8 @@
 """Graphs: ranges around their launches are steps, and a node is one op in every replay."""
 
 import numpy as np
-from recordings import APPEND, ARGMAX, ATTENTION, Recording, decode_kernels
 
+from tests.kit.recordings import APPEND, ARGMAX, ATTENTION, Recording, decode_kernels
 from tracescope.core.category import Op
 from tracescope.core.columns import I32
 from tracescope.recognise.ops.graph_nodes import same_node_same_op

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recordings import GEMM, Recording, decode_kernels
 
+from tests.kit.recordings import GEMM, Recording, decode_kernels
 from tracescope.analysis.check import check
 from tracescope.analysis.collective_waits import collectives_table
 from tracescope.analysis.info import info_document

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from recordings import (
+
+from tests.kit.recordings import (
     ACT,
     ADD,
     APPEND,
@@ -16,7 +17,6 @@ from recordings import (
     Recording,
     decode_kernels,
 )
-
 from tracescope.core.category import BytesFrom, Category, EdgeKind, EventFlag, Op, StepKind, TrackKind
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.core.trace import Trace

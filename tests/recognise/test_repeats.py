@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from recordings import ACT, APPEND, ATTENTION, COMBINE, EMBED, GEMM, NORM, Recording, decode_kernels
 
+from tests.kit.recordings import ACT, APPEND, ATTENTION, COMBINE, EMBED, GEMM, NORM, Recording, decode_kernels
 from tracescope.core.trace import Trace
 from tracescope.recognise.names.kernel_rules import Family
 from tracescope.recognise.ops.layer_spans import module_layer, module_of

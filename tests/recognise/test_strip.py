@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recordings import Recording, decode_kernels
 
+from tests.kit.recordings import Recording, decode_kernels
 from tracescope.core.raw import RawTrace
 from tracescope.io import native
 from tracescope.load import ImportOptions, import_file, save_trace

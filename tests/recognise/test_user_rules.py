@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from recordings import GEMM, Recording, decode_kernels
 
+from tests.kit.recordings import GEMM, Recording, decode_kernels
 from tracescope.core.category import Category, Op
 from tracescope.core.errors import TraceError
 from tracescope.recognise.names.kernel_rules import Family, Rule, family_of

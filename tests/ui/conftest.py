@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from opening import open_in
 from PySide6.QtCore import QCoreApplication, QLocale, Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from tests.kit.windows import open_in
 from tracescope.core.model import Workload
 from tracescope.load import save_trace
 from tracescope.models import load_hardware, load_model, make_basis

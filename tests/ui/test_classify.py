@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from opening import open_in
 from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
+from tests.kit.windows import open_in
 from tracescope.core.category import Op
 from tracescope.recognise.names.kernel_rules import Family
 from tracescope.recognise.names.user_rules import load_rules, user_rules_path

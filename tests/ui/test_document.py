@@ -4,10 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.analysis.made_traces import Ev, St
-from tests.analysis.made_traces import make_trace as step_trace
-from tests.lod.made_traces import Made, make_trace
-from tests.ui.drawn import document_of, llama
+from tests.kit.pictures import document_of, llama
+from tests.kit.traces import Ev, St, kernel, make_trace
 from tracescope.core.category import Category, Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.planes import Plane
@@ -54,7 +52,7 @@ def test_a_trace_opens_on_a_step_near_the_median_not_on_an_outlier() -> None:
         starts = [sum(durations[:n]) for n in range(len(durations))]
         steps = [St(start, took, warm_up=n == 0) for n, (start, took) in enumerate(zip(starts, durations, strict=True))]
         events = [Ev(start, 10, step=n) for n, start in enumerate(starts)]
-        return document_of(step_trace(events, steps)).initial_view().step
+        return document_of(make_trace(events, steps)).initial_view().step
 
     assert opened(100, 190, 109, 100, 101) == 2  # step 0 is warm-up, step 1 an outlier
     assert opened(100, 100, 190, 100) == 1
@@ -63,7 +61,7 @@ def test_a_trace_opens_on_a_step_near_the_median_not_on_an_outlier() -> None:
 
 
 def test_searching_finds_ops_and_names_in_any_case() -> None:
-    made = [Made(0, 10, op=Op.ATTENTION, name="paged_ATTN"), Made(10, 10, op=Op.DOWN, name="gemm"), Made(20, 10)]
+    made = [kernel(0, 10, op=Op.ATTENTION, name="paged_ATTN"), kernel(10, 10, op=Op.DOWN, name="gemm"), kernel(20, 10)]
     document = document_of(make_trace(made))
     ids = document.trace.events.start.argsort()
     assert document.matching("attn")(ids).tolist() == [True, False, False]
@@ -72,7 +70,7 @@ def test_searching_finds_ops_and_names_in_any_case() -> None:
 
 
 def test_a_long_name_is_cut_and_an_op_is_preferred() -> None:
-    document = document_of(make_trace([Made(0, 10, op=Op.NONE, name="k" * 5000), Made(10, 10, op=Op.QKV)]))
+    document = document_of(make_trace([kernel(0, 10, op=Op.NONE, name="k" * 5000), kernel(10, 10, op=Op.QKV)]))
     assert len(document.title_of(0)) == 256
     assert document.title_of(1) == "qkv"
 

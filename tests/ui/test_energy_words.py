@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
-from tests.ui.drawn import painted
+from tests.kit.pictures import painted
 from tracescope.core.model import Workload
 from tracescope.core.timerange import TimeRange
 from tracescope.models import load_hardware, load_model, make_basis

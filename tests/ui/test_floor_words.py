@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtCore import QRectF
 from pytestqt.qtbot import QtBot
 
-from tests.analysis.made_traces import BASIS, NO_BASIS, Ev, St, make_trace
-from tests.ui.drawn import is_colour, painted, pixels
+from tests.kit.pictures import is_colour, painted, pixels
+from tests.kit.traces import BASIS, NO_BASIS, Ev, St, make_trace
 from tracescope.analysis.layers import layers_table
 from tracescope.core.category import Category, Op
 from tracescope.core.hardware import Basis

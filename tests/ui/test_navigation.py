@@ -1,23 +1,19 @@
 """Moves from one view to the next: in device time, and only along it."""
 
-from tests.lod.made_traces import STREAM, Made, make_trace
-from tests.ui.drawn import document_of, llama
-from tracescope.core.category import TrackKind
-from tracescope.core.trace import Track
+from tests.kit.pictures import document_of, llama
+from tests.kit.traces import SECOND_STREAM, STREAM, St, kernel, make_trace
 from tracescope.view.document import Document
 from tracescope.view.inspection import inspect_event
 from tracescope.view.navigation import next_event, next_on_path, panned_by, select_event, zoomed
-
-SECOND = Track(TrackKind.DEVICE_STREAM, "stream 8", device=0)
 
 
 def two_streams() -> Document:
     """Two steps; on the second stream events that run wholly under others (20, 130), and one that reaches past one."""
     made = [
-        Made(0, 50, step=0), Made(50, 30, step=0), Made(100, 60, step=1),
-        Made(20, 10, step=0, track=1), Made(70, 20, step=0, track=1), Made(130, 10, step=1, track=1),
+        kernel(0, 50, step=0), kernel(50, 30, step=0), kernel(100, 60, step=1),
+        kernel(20, 10, step=0, track=1), kernel(70, 20, step=0, track=1), kernel(130, 10, step=1, track=1),
     ]  # fmt: skip
-    return document_of(make_trace(made, [(0, 90), (100, 60)], (STREAM, SECOND)))
+    return document_of(make_trace(made, [St(0, 90), St(100, 60)], (STREAM, SECOND_STREAM)))
 
 
 def starting(document: Document, start: int) -> int:

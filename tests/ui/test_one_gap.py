@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from opening import open_in
 from pytestqt.qtbot import QtBot
 
+from tests.kit.windows import open_in
 from tracescope.cli.app import run
 from tracescope.core import units
 from tracescope.ui.main_window import MainWindow

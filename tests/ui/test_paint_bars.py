@@ -5,8 +5,8 @@ import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
-from tests.lod.made_traces import Made, make_trace
-from tests.ui.drawn import document_of, is_colour, painted, rgb
+from tests.kit.pictures import document_of, is_colour, painted, rgb
+from tests.kit.traces import kernel, make_trace
 from tracescope.core.category import Category, Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Bars, Columns, columns_of
@@ -47,7 +47,7 @@ def draw(
 
 def one(duration: int, weight: int, start: int = 100) -> Document:
     """One event; at 1 TB/s a thousand bytes take one nanosecond."""
-    return document_of(make_trace([Made(start, duration, weight=weight)]))
+    return document_of(make_trace([kernel(start, duration, weight_read=weight)]))
 
 
 @pytest.mark.parametrize("scale", [1, 1.25, 1.5, 2, 3])
@@ -112,7 +112,7 @@ def test_selection_and_hover_are_both_shown(qapp: object, theme: Theme) -> None:
 
 
 def test_what_a_search_did_not_find_is_dimmed(qapp: object) -> None:
-    trace = make_trace([Made(100, 200, weight=200_000), Made(500, 200, weight=200_000, op=Op.DOWN)])
+    trace = make_trace([kernel(100, 200, weight_read=200_000), kernel(500, 200, weight_read=200_000, op=Op.DOWN)])
     document = document_of(trace)
     image = draw(document, marks=Marks(matches=document.matching("down")))
     fill = LIGHT.kinds["W"].fill
@@ -141,7 +141,7 @@ def test_a_label_that_does_not_fit_is_left_out(qapp: object) -> None:
 
 
 def test_every_event_is_painted_however_small(qapp: object) -> None:
-    made = [Made(i * 50, 1, Category.KV_APPEND, append=1) for i in range(20)]
+    made = [kernel(i * 50, 1, Category.KV_APPEND, kv_append=1) for i in range(20)]
     image = draw(document_of(make_trace(made)), plane=Plane.KV_APPENDS)
     drawn = ~is_colour(image[20], LIGHT.panel)
     for i in range(20):
@@ -149,9 +149,9 @@ def test_every_event_is_painted_however_small(qapp: object) -> None:
 
 
 def test_a_folded_run_keeps_shares_and_excess() -> None:
-    made = [Made(i * 10, 10, weight=4_000) for i in range(10)]
-    made += [Made(100 + i * 10, 10, Category.KV_READ, kv=10_000) for i in range(10)]
-    made += [Made(200, 100, weight=-1)]
+    made = [kernel(i * 10, 10, weight_read=4_000) for i in range(10)]
+    made += [kernel(100 + i * 10, 10, Category.KV_READ, kv_read=10_000) for i in range(10)]
+    made += [kernel(200, 100, weight_read=-1)]
     bars = bars_of(document_of(make_trace(made)))
     columns = columns_of(bars, VISIBLE, 10)
     assert columns.share[0].tolist() == pytest.approx([1, 0, 1] + [0] * 7)
@@ -212,7 +212,7 @@ def test_hatch_tiles_are_seamless(qapp: object, dpr: float) -> None:
 
 def test_clipping_happens_in_integers_before_pixels(qapp: object) -> None:
     base = 1_767_000_000_000_000_000
-    document = document_of(make_trace([Made(base, 10**17, weight=10**3)]))
+    document = document_of(make_trace([kernel(base, 10**17, weight_read=10**3)]))
     bars = bars_of(document, visible=TimeRange(base + 500, base + 501))
     placed = place(bars, TimeScale(TimeRange(base + 500, base + 501), 0, 500), 1)
     assert -10_000 < placed.x0[0] <= 0

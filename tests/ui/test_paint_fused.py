@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QRectF
 
-from tests.lod.made_traces import BASIS, Made, make_trace
-from tests.ui.drawn import is_colour, painted
+from tests.kit.pictures import is_colour, painted
+from tests.kit.traces import FAST, St, kernel, make_trace
 from tracescope.core.category import Category, Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.fold import Bars, Columns
@@ -26,10 +26,10 @@ from tracescope.view.view_state import ViewState
 def document_of(count: int, took: int = 1000) -> Document:
     """``count`` events of ``took`` ns that need 600 ns for weights and 400 ns for KV."""
     made = [
-        Made(n * took, took, Category.KV_READ, weight=600_000, kv=400_000, op=Op.ATTENTION, step=0)
+        kernel(n * took, took, Category.KV_READ, weight_read=600_000, kv_read=400_000, op=Op.ATTENTION, step=0)
         for n in range(count)
     ]
-    return Document(make_trace(made, [(0, count * took)]), BASIS, Path("fused.json"))
+    return Document(make_trace(made, [St(0, count * took)]), FAST, Path("fused.json"))
 
 
 def lane_row(document: Document, plane: Plane, visible: TimeRange) -> np.ndarray:

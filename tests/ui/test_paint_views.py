@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
-from tests.lod.made_traces import Made, make_trace, random_stream
-from tests.ui.drawn import document_of, is_colour, llama, painted, pixels
+from tests.kit.pictures import document_of, is_colour, llama, painted, pixels
+from tests.kit.traces import St, kernel, make_trace, random_stream
 from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.model import Workload
 from tracescope.core.timerange import TimeRange
@@ -177,8 +177,8 @@ def test_overlays_switch_what_they_name(qapp: object) -> None:
 
 
 def test_a_trace_without_bandwidth_claims_no_floor(qapp: object) -> None:
-    made = [Made(i * 100, 90, Category.WEIGHT_READ, weight=10, layer=0, step=0) for i in range(20)]
-    trace = make_trace(made, steps=[(0, 2000)])
+    made = [kernel(i * 100, 90, Category.WEIGHT_READ, weight_read=10, layer=0, step=0) for i in range(20)]
+    trace = make_trace(made, [St(0, 2000)])
     document = Document(trace, type(document_of(trace).basis)(), document_of(trace).path)
     assert not document.has_floor
     facts = step_facts(document, 0)
@@ -191,8 +191,8 @@ def test_a_trace_without_bandwidth_claims_no_floor(qapp: object) -> None:
 
 def test_a_trace_without_steps_is_a_plain_timeline(qapp: object) -> None:
     thread = (Track(TrackKind.HOST_THREAD, "main"), Track(TrackKind.HOST_THREAD, "worker"))
-    made = [Made(0, 900, Category.HOST, name="outer", op=Op.NONE), Made(100, 300, Category.HOST, op=Op.NONE)]
-    document = document_of(make_trace([*made, Made(0, 500, track=1, op=Op.NONE)], tracks=thread))
+    made = [kernel(0, 900, Category.HOST, name="outer", op=Op.NONE), kernel(100, 300, Category.HOST, op=Op.NONE)]
+    document = document_of(make_trace([*made, kernel(0, 500, track=1, op=Op.NONE)], tracks=thread))
     view = document.initial_view()
     assert view.step == -1
     rows = [p.row for p in place_rows(document, view, QRectF(0, 0, 900, 200), NORMAL)]

@@ -1,12 +1,10 @@
 """Rows of the panels: a range counts what lies inside it, tables follow the selection and fit small windows."""
 
-from typing import Any
-
 import pytest
 from pytestqt.qtbot import QtBot
 
-from tests.lod.made_traces import Made, make_trace
-from tests.ui.drawn import document_of, llama
+from tests.kit.pictures import document_of, llama
+from tests.kit.traces import kernel, make_trace
 from tracescope.analysis.steps import steps_table
 from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.timerange import TimeRange
@@ -25,7 +23,9 @@ from tracescope.view.range_statistics import inspect_range
 
 def test_a_range_counts_the_part_of_an_event_that_lies_inside() -> None:
     # 1 TB/s: 1,000 bytes are 1 ns of floor. The second event lies outside.
-    document = document_of(make_trace([Made(0, 4000, weight=2_000_000), Made(5000, 4000, weight=8_000_000)]))
+    document = document_of(
+        make_trace([kernel(0, 4000, weight_read=2_000_000), kernel(5000, 4000, weight_read=8_000_000)])
+    )
     shown = inspect_range(document, TimeRange(0, 1000))
     rows = {label: result for label, _, result in shown.rows}
     assert rows["bytes"] == "500.0 kB"
@@ -35,7 +35,7 @@ def test_a_range_counts_the_part_of_an_event_that_lies_inside() -> None:
 
 
 def test_times_of_a_range_have_one_unit() -> None:
-    document = document_of(make_trace([Made(0, 3_000_000, weight=1), Made(3_000_000, 400, kv=1)]))
+    document = document_of(make_trace([kernel(0, 3_000_000, weight_read=1), kernel(3_000_000, 400, kv_read=1)]))
     shown = inspect_range(document, TimeRange(0, 3_000_400))
     times = [result for label, _, result in shown.rows if label in ("busy", "idle", "floor", "W", "K")]
     assert times
@@ -87,9 +87,8 @@ def test_layers_mark_the_selected_op(window: MainWindow, qtbot: QtBot) -> None:
 
 
 def test_plain_events_are_of_no_kind() -> None:
-    unknown: Any = {"weight": -1, "kv": -1, "append": -1, "flops": -1}
     thread = (Track(TrackKind.HOST_THREAD, "main"),)
-    made = Made(0, 100, op=Op.NONE, category=Category.HOST, name="fib", **unknown)
+    made = kernel(0, 100, op=Op.NONE, category=Category.HOST, name="fib", unknown=True)
     document = document_of(make_trace([made], tracks=thread))
     shown = inspect_event(document, 0)
     assert shown.category is None

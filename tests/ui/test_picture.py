@@ -1,14 +1,13 @@
 """The picture: the right size, the same bytes twice, a caption that names everything, the view inside the file."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PySide6.QtGui import QImage
 
-from tests.lod.made_traces import Made, make_trace
-from tests.ui.drawn import document_of, is_colour, llama, pixels
+from tests.kit.pictures import document_of, is_colour, llama, pixels
+from tests.kit.traces import St, kernel, make_trace
 from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
@@ -92,7 +91,7 @@ def test_the_caption_names_everything(qapp: object, tmp_path: Path) -> None:
 
 
 def test_unknown_things_are_said_to_be_unknown() -> None:
-    trace = make_trace([Made(0, 100, step=0)], steps=[(0, 100)])
+    trace = make_trace([kernel(0, 100, step=0)], [St(0, 100, batch=-1, generated=-1)])
     document = Document(trace, Basis(), Path("made.json"))
     view = document.initial_view()
     said = " | ".join(caption_parts(document, view))
@@ -153,8 +152,7 @@ def test_spare_height_goes_to_the_lanes(qapp: object) -> None:
 
 def test_tracks_without_room_are_counted(qapp: object) -> None:
     tracks = tuple(Track(TrackKind.HOST_THREAD, f"thread {n}") for n in range(60))
-    unknown: Any = {"weight": -1, "kv": -1, "append": -1, "flops": -1}
-    made = [Made(n, 5, op=Op.NONE, category=Category.HOST, track=n, **unknown) for n in range(60)]
+    made = [kernel(n, 5, op=Op.NONE, category=Category.HOST, track=n, unknown=True) for n in range(60)]
     document = document_of(make_trace(made, tracks=tracks))
     plan = plan_picture(document, document.initial_view(), 1600, 900)
     assert any("tracks not shown" in part for part in plan.left_out)
@@ -181,7 +179,7 @@ def test_the_view_travels_inside_the_file(qapp: object, tmp_path: Path) -> None:
 def test_the_hash_is_that_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_bytes(b"abc")
-    document = Document(make_trace([Made(0, 100)]), Basis(), path)
+    document = Document(make_trace([kernel(0, 100)]), Basis(), path)
     assert sha256_of(document) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
@@ -189,9 +187,9 @@ def test_the_caption_names_both_checksums_where_there_are_two(tmp_path: Path) ->
     path = tmp_path / "trace.tscope.h5"
     path.write_bytes(b"abc")
     source = Source("trace.json", "5" * 64, 77, "chrome")
-    document = Document(make_trace([Made(0, 100)], source=source), Basis(), path)
+    document = Document(make_trace([kernel(0, 100)], source=source), Basis(), path)
     assert "sha256 ba7816bf8f01 (source 555555555555)" in caption_parts(document, document.initial_view())
-    as_source = Document(make_trace([Made(0, 100)], source=source), Basis(), tmp_path / "trace.json")
+    as_source = Document(make_trace([kernel(0, 100)], source=source), Basis(), tmp_path / "trace.json")
     assert "sha256 555555555555" in caption_parts(as_source, as_source.initial_view())
 
 
@@ -216,10 +214,10 @@ def test_a_place_that_cannot_be_written_is_one_sentence(qapp: object, tmp_path: 
 
 
 def test_pictures_without_floor_or_steps(qapp: object) -> None:
-    made = [Made(i * 100, 90, weight=-1, layer=i // 4, step=0) for i in range(16)]
-    no_floor = Document(make_trace(made, steps=[(0, 1600)]), Basis(), Path("a.json"))
+    made = [kernel(i * 100, 90, weight_read=-1, layer=i // 4, step=0) for i in range(16)]
+    no_floor = Document(make_trace(made, [St(0, 1600)]), Basis(), Path("a.json"))
     thread = (Track(TrackKind.HOST_THREAD, "main"),)
-    no_steps = document_of(make_trace([Made(0, 100, op=Op.NONE), Made(10, 30, op=Op.NONE)], tracks=thread))
+    no_steps = document_of(make_trace([kernel(0, 100, op=Op.NONE), kernel(10, 30, op=Op.NONE)], tracks=thread))
     empty = document_of(make_trace([]))
     for document in (no_floor, no_steps, empty):
         image = pixels(render_picture(document, document.initial_view()))

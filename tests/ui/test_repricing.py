@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from tests.ui.drawn import llama
+from tests.kit.pictures import llama
 from tracescope.core.hardware import Basis
 from tracescope.lod.planes import Plane
 from tracescope.lod.pyramid import Pyramid, build_pyramid

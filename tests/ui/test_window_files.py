@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from opening import open_in
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
+from tests.kit.windows import open_in
 from tracescope.ui.import_cache import cache_folder, cached_path, trim
 from tracescope.ui.main_window import MainWindow
 from tracescope.ui.settings import SettingsStore, SynthForm

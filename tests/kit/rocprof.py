@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.kit.raw import read
 from tracescope.core.raw import RawTrace
 from tracescope.io import reader_for
 
@@ -124,8 +125,5 @@ def read_json(folder: Path, content: Any) -> RawTrace:
     """Write ``content`` as JSON (bytes as they are) and read it through the reader that recognises it."""
     path = folder / "1234_results.json"
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content, indent=1).encode())
-    importer = reader_for(path)
-    assert importer.name == "rocprofiler-sdk JSON"
-    raw = importer.read(path)
-    assert raw.seen == raw.imported + sum(raw.dropped.values())
-    return raw
+    assert reader_for(path).name == "rocprofiler-sdk JSON"
+    return read(path)

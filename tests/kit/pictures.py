@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QImage, QPainter
 
-from tests.lod.made_traces import BASIS, make_trace
+from tests.kit.traces import FAST
 from tracescope.core.model import Workload
 from tracescope.core.trace import Trace
 from tracescope.models import load_hardware, load_model, make_basis
@@ -29,7 +29,7 @@ def llama(profile: str = "realistic", steps: int = 6) -> Document:
 
 def document_of(trace: Trace) -> Document:
     """A hand-made trace, priced at 1 TB/s."""
-    return Document(trace, BASIS, Path("made.json"))
+    return Document(trace, FAST, Path("made.json"))
 
 
 def painted(width: int, height: int, theme: Theme, paint: Painted, scale: float = 1.0) -> NDArray[np.uint8]:
@@ -59,6 +59,3 @@ def is_colour(row: NDArray[np.uint8], hex_colour: str) -> NDArray[np.bool_]:
     """Which pixels have exactly this colour."""
     found: NDArray[np.bool_] = (row == np.array(rgb(hex_colour))).all(axis=-1)
     return found
-
-
-__all__ = ["BASIS", "document_of", "is_colour", "llama", "make_trace", "painted", "pixels", "rgb"]

@@ -1,4 +1,4 @@
-"""Reads Chrome trace files for tests, and checks on every read what must hold for any file."""
+"""Reads trace files of any format for tests, and checks on every read what must hold for any file."""
 
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,10 @@ def read(path: Path) -> RawTrace:
 
 
 def read_text(folder: Path, text: str | bytes, name: str = "trace.json") -> RawTrace:
-    """Write ``text`` to a file in ``folder`` and read that."""
+    """Write ``text`` (bytes as they are) to a file in ``folder`` and read that."""
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read(path)
-
-
-def read_events(folder: Path, *events: str) -> RawTrace:
-    """Read a trace in object form that holds ``events``, each a JSON text."""
-    return read_text(folder, '{"traceEvents": [' + ",\n".join(events) + "]}")
 
 
 def slices(raw: RawTrace) -> list[dict[str, Any]]:
@@ -40,3 +35,11 @@ def slices(raw: RawTrace) -> list[dict[str, Any]]:
     e, kept = raw.events, ~raw.of(RawCategory.INSTANT)
     columns = zip(e.name[kept].tolist(), e.start[kept].tolist(), e.duration[kept].tolist(), strict=True)
     return [{"name": raw.names[n], "start_ns": s, "dur_ns": d} for n, s, d in columns]
+
+
+def rows(raw: RawTrace, *kinds: RawCategory) -> list[tuple[str, int, int]]:
+    """(name, start, duration) of the events of ``kinds``, all where none is given."""
+    e = raw.events
+    keep = raw.of(*kinds) if kinds else [True] * len(e)
+    listed = zip(e.name.tolist(), e.start.tolist(), e.duration.tolist(), keep, strict=True)
+    return [(raw.names[name], start, duration) for name, start, duration, kept in listed if kept]

@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tracescope.core.raw import RawCategory, RawTrace
-from tracescope.io import reader_for
-
 CUDA = "CUPTI_ACTIVITY_KIND_"
 KERNEL_COLUMNS = (
     "start INTEGER NOT NULL",
@@ -164,18 +161,3 @@ def everything() -> dict[str, Sequence[dict[str, Any]]]:
         ],
         "OSRT_API": [{"start": 500, "end": 600, "nameId": 9, "correlationId": 1, **host}],
     }  # fmt: skip
-
-
-def read(path: Path) -> RawTrace:
-    """The raw trace at ``path``, every row accounted for."""
-    raw = reader_for(path).read(path)
-    assert raw.seen == raw.imported + sum(raw.dropped.values())
-    return raw
-
-
-def rows(raw: RawTrace, *kinds: RawCategory) -> list[tuple[str, int, int]]:
-    """(name, start, duration) of the events of ``kinds``, all where none is given."""
-    e = raw.events
-    keep = raw.of(*kinds) if kinds else [True] * len(e)
-    listed = zip(e.name.tolist(), e.start.tolist(), e.duration.tolist(), keep, strict=True)
-    return [(raw.names[name], start, duration) for name, start, duration, kept in listed if kept]

@@ -1,0 +1,1 @@
+"""Every test of tracescope, and what tests are made from (``tests.kit``)."""
