@@ -47,19 +47,20 @@ def kv_read_words(model: ModelSpec, batch: str, context: int, ranks: int) -> str
     for kind, n in model.layer_kinds:
         for tokens, size in _reads(model, kind.attention, context, ranks):
             products[tokens, size] = products.get((tokens, size), 0) + n
-    state = state_bytes_per_request(model, ranks)
     sizes = {size for _, size in products}
-    if len(products) == 1 and not state:
+    stateful = any(kind.recurrent for kind, _ in model.layer_kinds)
+    if len(products) == 1 and not stateful:
         (((tokens, size), n),) = products.items()
         if n == model.layers:
             return f"{batch} × {tokens:,} tokens × {n * size:,} B"
-    if len(sizes) == 1 and not state:
+    if len(sizes) == 1 and not stateful:
         parts = " + ".join(f"{n} layers × {tokens:,}" for (tokens, _), n in products.items())
         return f"{batch} × ({parts}) tokens × {sizes.pop():,} B"
-    parts = " + ".join(f"{n} layers × {tokens:,} tokens × {size:,} B" for (tokens, size), n in products.items())
-    state_words = f"state {units.size(state)}" if state_is_known(model) else "a state whose size is not known"
-    has_state = any(kind.recurrent for kind, _ in model.layer_kinds)
-    return f"{batch} × ({' + '.join(part for part in (parts, state_words if has_state else '') if part)})"
+    terms = [f"{n} layers × {tokens:,} tokens × {size:,} B" for (tokens, size), n in products.items()]
+    if stateful:
+        state = units.size(state_bytes_per_request(model, ranks))
+        terms.append(f"state {state}" if state_is_known(model) else "a state of unknown size, not counted")
+    return f"{batch} × ({' + '.join(terms)})"
 
 
 def _reads(model: ModelSpec, attention: Attention | None, context: int, ranks: int) -> Iterator[tuple[int, int]]:
