@@ -139,3 +139,14 @@ def test_a_floor_over_wrappers_without_bytes_and_an_unpriced_kernel_is_not_known
     rows = [r for r in layers_table(opened.trace, opened.basis, 3).rows() if r["op"] == "gate_up"]
     assert rows
     assert all(r["floor_ns"] is None and r["floor_fraction"] is None for r in rows)
+
+
+def test_an_event_that_no_instant_counts_for_has_no_share_of_its_floor() -> None:
+    events = [Ev(0, 100, op=Op.ATTENTION, layer=0, category=KV, kv_read=10),
+              Ev(10, 50, track=1, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=40)]  # fmt: skip
+    rows = {
+        r["op"]: r for r in layers_table(make_trace(events, [St(0, 100)], (STREAM, SECOND_STREAM)), BASIS, 0).rows()
+    }
+    hidden = rows["qkv"]
+    assert (hidden["exposed_ns"], hidden["floor_ns"], hidden["gap_ns"]) == (0, 40, -40)
+    assert hidden["floor_fraction"] is None

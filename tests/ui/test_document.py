@@ -5,17 +5,18 @@ from itertools import pairwise
 import pytest
 
 from tests.kit.pictures import document_of, llama
-from tests.kit.traces import Ev, St, kernel, make_trace
+from tests.kit.traces import SECOND_STREAM, STREAM, Ev, St, kernel, make_trace
 from tracescope.core.category import Category, Op
 from tracescope.core.timerange import TimeRange
 from tracescope.lod.planes import Plane
 from tracescope.ui.paint.dependency import incoming
 from tracescope.ui.paint.lanes import nearest_outside
+from tracescope.view.inspection import inspect_event
 from tracescope.view.lane_rows import content_of, figures, path_floor_ns, rows_of, step_time_in
 from tracescope.view.navigation import fit_step
 
 
-def test_the_ledger_and_the_idle_time_sum_to_the_gap() -> None:
+def test_the_rows_and_the_idle_time_sum_to_the_gap() -> None:
     for profile in ("ideal", "realistic"):
         document = llama(profile)
         taken = document.breakdown(2)
@@ -150,3 +151,14 @@ def test_results_are_computed_once() -> None:
     assert document.breakdown(1) is document.breakdown(1)
     assert document.planes(document.step_range(1), 700) is document.planes(document.step_range(1), 700)
     assert document.series is document.series
+
+
+def test_the_gap_of_an_event_is_that_of_the_tables_where_others_run_at_once() -> None:
+    events = [
+        Ev(0, 100, category=Category.KV_READ, kv_read=10),
+        Ev(10, 50, track=1, category=Category.WEIGHT_READ, weight_read=40),
+    ]
+    document = document_of(make_trace(events, [St(0, 100)], (STREAM, SECOND_STREAM)))
+    taken = document.breakdown(0)
+    for row, event in enumerate(taken.events.tolist()):
+        assert inspect_event(document, event).gap_ns == taken.gap_ns[row]

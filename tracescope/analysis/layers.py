@@ -111,7 +111,7 @@ def layers_table(trace: Trace, basis: Basis, step: int | None = None, by: str = 
     rows = layer_rows(trace, basis, counted_steps(trace) if step is None else np.array([step]), by)
     work = rows.work
     memory = work.memory_bytes
-    floored = np.maximum(rows.exposed_ns - rows.unknown_ns, 1)
+    floored = rows.exposed_ns - rows.unknown_ns
     ratio_known = (work.flops >= 0) & (memory > 0)
     return Table(
         (
@@ -124,7 +124,10 @@ def layers_table(trace: Trace, basis: Basis, step: int | None = None, by: str = 
             known_column("floor_ns", rows.floor_ns, "floor", "ns"),
             Column("gap_ns", rows.gap_ns, "gap", "ns", known=rows.floor_ns >= 0),
             Column("unknown_ns", rows.unknown_ns, "unknown" if rows.unknown_ns.any() else "", "ns"),
-            Column("floor_fraction", rows.floor_ns / floored, "of floor", known=(rows.floor_ns >= 0) & (floored > 0)),
+            Column(
+                "floor_fraction", rows.floor_ns / np.maximum(floored, 1), "of floor",
+                known=(rows.floor_ns >= 0) & (floored > 0),
+            ),
             known_column("weight_read_bytes", work.weight_read, "weights", "B"),
             known_column("kv_read_bytes", work.kv_read, "KV read", "B"),
             known_column("kv_append_bytes", work.kv_append, "KV append", "B"),

@@ -66,7 +66,7 @@ def energy_columns(
     """``energy_j``, that of all ``ranks``, and ``energy_rank_j``, that of the one whose work it is; null if not known.
 
     With ``of_ns`` the rows are parts of work that took that long with its idle time: what the board cannot draw is
-    taken from all of them alike, so that they add up to the energy of the whole.
+    taken from all of them alike, so that they add up to the energy of the whole less the static part of its idle time.
     """
     model = basis.energy
     if model is None:

@@ -59,8 +59,9 @@ def latency_words(found: Latency) -> str:
     """``160 all-reduces × 2.8–3.5 µs (measured on …) = + 0.448–0.560 ms, not part of the floor``."""
     least, most = found.least_s * 1e6, found.most_s * 1e6
     low, high = found.count * found.least_s * 1e3, found.count * found.most_s * 1e3
-    where = load_hardware(found.measured_on).title
+    fewest, most_ranks = found.ranks
+    where = f"{load_hardware(found.measured_on).title}, {fewest}–{most_ranks} ranks, {found.message_bytes >> 10} KiB"
     return (
-        f"{found.count:,} all-reduces × {least:.1f}–{most:.1f} µs (measured on {where}, 2–8 ranks, 8 KiB) = "
-        f"+ {low:,.3f}–{high:,.3f} ms, not part of the floor"
+        f"{found.count:,} all-reduces × {least:.1f}–{most:.1f} µs (measured on {where}) = + {low:,.3f}–{high:,.3f} ms "
+        f"({units.seconds(found.seconds)} by the fitted law), not part of the floor"
     )

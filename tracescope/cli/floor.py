@@ -117,7 +117,7 @@ def floor_document(floor: StepFloor) -> dict[str, Any]:
         "kv_append_bytes": total.kv_append,
         "index_key_read_bytes": total.index_read,
         "state_read_bytes": floor.state_read_bytes,
-        "state_write_bytes": floor.state_read_bytes,
+        "state_write_bytes": None if floor.state_read_bytes is None else total.state_write,
         "kv_bytes_per_token": floor.kv_bytes_per_token,
         "activation_bytes": total.activation,
         "stored_bytes": floor.stored_bytes,

@@ -34,4 +34,4 @@ def parse_host(text: str) -> HostOverhead:
         return vllm_host() if word == VLLM else NO_HOST
     plain = re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,12})?", word)
     each = parse_ns(f"{word}s" if plain else word)
-    return HostOverhead(units.duration(each), 0.0, float(each))
+    return HostOverhead(units.duration(each), 0.0, float(each)) if each else NO_HOST

@@ -1,7 +1,7 @@
 """The one place where bytes and FLOPs become time: amounts over a bandwidth, a peak or a link rate.
 
 Unknown has one meaning: an amount below 0 or a rate that the basis lacks gives None for a number and NaN in an array.
-An amount of 0 takes 0 s whatever the rate, if the rate is known.
+An amount of 0 takes 0 s, if the rate is known; a whole floor counts it as 0 s even where it is not.
 """
 
 from math import fsum

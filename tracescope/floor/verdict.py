@@ -166,7 +166,7 @@ def _kv_passes_weights_batch(model: ModelSpec, workload: Workload) -> int | None
     if not one.kv_read:
         return None
     if model.experts is None and not workload.prefix_aware:
-        return -(-one.weight_read // one.kv_read)
+        return max(1, -(-one.weight_read // one.kv_read))
 
     def passes(batch: int) -> bool:
         total = step_totals(model, replace(workload, batch=batch))

@@ -20,7 +20,6 @@ _GPT2 = ModelFamily(
     ffn_ratio=4,
     positions="n_positions",
 )
-_BIASED_PLAIN = ModelFamily(norm="layer", gated=False, qkv_bias=True, o_bias=True, mlp_bias=True)
 
 FAMILIES: Final[dict[str, ModelFamily]] = {
     **LAYERED,

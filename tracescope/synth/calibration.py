@@ -226,7 +226,7 @@ def fit_kernels(left_out: Left = lambda row: False) -> tuple[Fit, ...]:
 
 
 def fit_products(kind: str, machine: str, rows: Rows) -> Fit:
-    """Every pair of reaches on a grid of hundredths is tried; the fixed time of each is a least-squares solution."""
+    """Every pair of reaches on a grid is tried; the fixed time of each is a least-squares solution."""
     tried = []
     for reach in _REACHES:
         for compute_reach in _COMPUTE_REACHES:

@@ -66,13 +66,16 @@ class Predictor:
 class Latency:
     """What the all-reduces of a step take beyond their bytes, which is in no floor: ``count`` of them.
 
-    ``seconds`` is by the fitted law; one took ``least_s`` to ``most_s`` where it was measured (``measured_on``).
+    ``seconds`` is by the fixed time of the fitted law; the smallest that were measured (``message_bytes`` between
+    ``ranks``, on ``measured_on``) took ``least_s`` to ``most_s`` each.
     """
 
     count: int
     seconds: float
     least_s: float
     most_s: float
+    message_bytes: int
+    ranks: tuple[int, int]
     measured_on: str
 
 
@@ -83,6 +86,9 @@ def all_reduce_latency(model: ModelSpec, workload: Workload, basis: Basis) -> La
         return None
     rows = records(ALL_REDUCE)
     smallest = min(row["message_bytes"] for row in rows)
-    took = [row["us"] * 1e-6 for row in rows if row["message_bytes"] == smallest]
+    measured = [row for row in rows if row["message_bytes"] == smallest]
+    took, ranks = [row["us"] * 1e-6 for row in measured], [row["ranks"] for row in measured]
     fit = calibration().fit(ALL_REDUCE, basis.hardware.name if basis.hardware else None)
-    return Latency(count, count * fit.fixed_ns / 1e9, min(took), max(took), rows[0]["machine"])
+    return Latency(
+        count, count * fit.fixed_ns / 1e9, min(took), max(took), smallest, (min(ranks), max(ranks)), rows[0]["machine"]
+    )

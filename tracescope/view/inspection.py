@@ -13,6 +13,7 @@ from tracescope.core.units import MISSING, duration, flops, millis, percent, plu
 from tracescope.core.units import peak as peak_rate
 from tracescope.core.work_table import UNKNOWN
 from tracescope.floor.energy import Energy, EnergySplit
+from tracescope.floor.matrices import shard
 from tracescope.floor.pricing import compute_s, memory_s, sent_bytes
 from tracescope.floor.step_ops import kv_bytes_per_token_per_layer, layer_matrices
 from tracescope.view.document import Document
@@ -50,7 +51,7 @@ class Inspection:
     """So much of the time is of operations without a floor that there is no share to tell."""
     energy: Energy | None = None
     energy_parts: tuple[tuple[str, float], ...] = ()
-    """Joules of the middle fit by kind letter, and ``static``."""
+    """Joules by kind letter, and ``static``."""
     ranks: int = 1
     """How many ranks the energy is of; all else is one rank's."""
     waits: tuple[Wait, ...] = ()
@@ -59,10 +60,14 @@ class Inspection:
     facts: StepFacts | None = None
     """Of a whole step: the parts of its floor and of its gap, as the step bar draws them."""
 
+    counted_ns: int | None = None
+    """Of an event in a step: the part of its time that counts there; None where all of it does."""
+
     @property
     def gap_ns(self) -> int | None:
-        """Time above the floor, signed."""
-        return None if self.floor_ns is None else self.took_ns - self.floor_ns - self.unknown_ns
+        """The time that counts above the floor, signed: the same gap as in every table."""
+        counted = self.took_ns if self.counted_ns is None else self.counted_ns
+        return None if self.floor_ns is None else counted - self.floor_ns - self.unknown_ns
 
     @property
     def share(self) -> float | None:
@@ -99,6 +104,7 @@ def inspect_event(document: Document, event: int) -> Inspection:
         energy=None if joules is None else joules[0],
         energy_parts=() if joules is None else _energy_parts(joules[1]),
         ranks=document.ranks,
+        counted_ns=_exposed(document, event),
         waits=_waits(document, event),
         twins=same_op_in_layers(trace, taken, event) if taken is not None and row >= 0 and layer >= 0 else None,
         details=_details(document, event),
@@ -119,18 +125,20 @@ def _event_rows(document: Document, event: int, took: int, floor: int | None) ->
     rows = _bytes_rows(document, event)
     moving = None if memory is None else memory_s(memory, basis)
     computing = compute_s(done, basis)
+    terms = []
+    if computing is not None and computing > (moving or 0.0):
+        terms.append(f"{flops(done)} ÷ {peak_rate(peak)}")
+    elif memory:
+        terms.append(f"{size(memory)} ÷ {rate(bandwidth)}")
+    if link > 0:
+        terms.append(f"{size(link)} ÷ {rate(basis.link_bytes_per_s)}")
     if floor is None:
         rows.append(("floor", why_no_floor(document, event), NO_FLOOR))
-    elif computing is not None and computing > (moving or 0.0):
-        rows.append(("floor", f"{flops(done)} ÷ {peak_rate(peak)}", duration(floor)))
-    elif memory:
-        rows.append(("floor", f"{size(memory)} ÷ {rate(bandwidth)}", duration(floor)))
     else:
-        rows.append(("floor", "moves no bytes", duration(floor)))
-    if link > 0:
-        rows.append(("link", f"{size(link)} ÷ {rate(basis.link_bytes_per_s)}", "in the floor"))
-    if floor is not None:
-        rows.append(("gap", f"{duration(took)} − {duration(floor)}", signed_duration(took - floor)))
+        exposed = _exposed(document, event)
+        counted = took if exposed is None else exposed
+        rows.append(("floor", " + ".join(terms) or "moves no bytes", duration(floor)))
+        rows.append(("gap", f"{duration(counted)} − {duration(floor)}", signed_duration(counted - floor)))
     if memory and took:
         rows.append(("rate", f"{size(memory)} ÷ {duration(took)}", rate(memory * 1e9 / took)))
     if done > 0 and memory:
@@ -178,10 +186,10 @@ def _weights_text(document: Document, event: int, amount: int) -> str:
     op = Op(int(document.trace.events.op[event]))
     if model is None:
         return ""
-    matrices = [m for m in layer_matrices(model) if m.op is op]
+    matrices = [m for m in layer_matrices(model, document.ranks) if m.op is op]
     inputs, outputs = {m.n_in for m in matrices}, sum(m.n_out for m in matrices)
     if op is Op.LM_HEAD:
-        inputs, outputs = {model.hidden}, model.vocab
+        inputs, outputs = {model.hidden}, shard(model, document.ranks).vocab
     if len(inputs) != 1:
         return ""
     wide = next(iter(inputs))
@@ -209,7 +217,7 @@ def _kv_text(document: Document, event: int, amount: int) -> str:
 def _token_bytes(document: Document, model: ModelSpec, event: int) -> int:
     """Bytes that one token takes in the cache of the event's layer."""
     layer = int(document.trace.events.layer[event])
-    return kv_bytes_per_token_per_layer(model, layer=min(max(layer, 0), model.layers - 1))
+    return kv_bytes_per_token_per_layer(model, document.ranks, layer=min(max(layer, 0), model.layers - 1))
 
 
 def _append_text(document: Document, event: int, amount: int) -> str:

@@ -71,5 +71,6 @@ def inspect_range(document: Document, selected: TimeRange) -> Inspection:
             of_range = percent(spent_ns / selected.duration)
             rows.append((kind.letter, f"{kind.title}, {of_range} of the range", said(spent_ns)))
     subtitle = "statistics of the time you dragged over"
-    whole = round(floor) if floor > 0 and not unknown else None
+    # Of several lanes the floors may overlap in time: then their sum is no floor of the range.
+    whole = round(floor) if floor > 0 and not unknown and len(pieces) == 1 else None
     return Inspection("Selected range", subtitle, None, selected.duration, whole, tuple(rows))

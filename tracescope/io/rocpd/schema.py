@@ -17,7 +17,6 @@ ALLOCATIONS: Final = "memory_allocate"
 SAMPLES: Final = "sample"
 COUNTERS: Final = "pmc_event"
 EVENTS: Final = "event"
-ARGUMENTS: Final = "arg"
 
 REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     KERNELS: ("start", "end", "agent_id", "kernel_id"),

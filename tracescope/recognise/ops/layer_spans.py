@@ -15,7 +15,6 @@ from tracescope.recognise.tracks.launches import enclosing, outermost
 from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole
 
 NORMS = (Family.NORM, Family.NORM_PART)
-MIXERS = (Family.APPEND, Family.ATTENTION, Family.ATTENTION_PART)
 
 
 @dataclass(frozen=True, slots=True)
