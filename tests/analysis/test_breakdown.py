@@ -20,10 +20,11 @@ from tests.kit.traces import (
     make_trace,
 )
 from tracescope.analysis.breakdown import break_down, row_times
-from tracescope.analysis.exposed_time import idle_ns, step_rows, union_of
+from tracescope.analysis.exposed_time import idle_ns, step_rows
 from tracescope.core.category import Category, TrackKind
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
+from tracescope.core.ownership import union_of
 from tracescope.core.trace import Trace
 
 WEIGHTS = Category.WEIGHT_READ

@@ -2,8 +2,10 @@
 
 from tests.kit.traces import BASIS, NO_BASIS, SECOND_STREAM, STREAM, THREAD, Ev, St, make_trace
 from tracescope.analysis.breakdown import break_down
+from tracescope.analysis.check import check
 from tracescope.analysis.gap_causes import gap_causes
 from tracescope.analysis.info import info_document
+from tracescope.analysis.layers import layers_table
 from tracescope.analysis.same_op import same_op_in_layers
 from tracescope.core.category import Category, Op
 from tracescope.core.report import ImportReport, Inference, Source
@@ -52,6 +54,34 @@ def test_of_a_cpu_run_only_operators_inside_steps_are_the_device() -> None:
     info = info_document(make_trace(events, [St(10, 20)], (THREAD,)), NO_BASIS)
     assert info["devices"] == [{"device": None, "rank": None, "name": None, "busy_ns": 20, "idle_ns": 0, "span_ns": 20}]
     assert info["source"]["name"] is None
+
+
+def test_operators_of_a_cpu_run_count_once_however_they_nest() -> None:
+    events = [
+        Ev(0, 100, category=Category.OTHER, unknown=True, name="region"),
+        Ev(10, 60, op=Op.QKV, layer=0, category=WEIGHTS, weight_read=7, name="linear"),
+        Ev(20, 40, op=Op.QKV, layer=0, category=WEIGHTS, name="addmm"),
+        Ev(80, 10, category=COMPUTE, name="mul"),
+        Ev(105, 5, category=COMPUTE, name="mul"),
+    ]
+    report = ImportReport(5, 5, {}, {}, None, (), 1)
+    trace = make_trace(events, [St(0, 110)], (THREAD,), report=report)
+    info = info_document(trace, NO_BASIS)
+    busy = {name: found["busy_ns"] for name, found in info["categories"].items() if found["events"]}
+    assert busy == {"weight_read": 60, "compute": 15, "other": 30}
+    assert sum(busy.values()) == info["devices"][0]["busy_ns"] == 105
+    rows = {r["op"]: r["duration_ns"] for r in layers_table(trace, NO_BASIS, 0).document()["rows"] if r["op"]}
+    assert rows == {"qkv": 60}
+    # 1 of 105 ns is more than half a percent; of the summed 215 it would not be.
+    assert [f.rule for f in check(trace, NO_BASIS).findings if f.rule == "unclassified"] == ["unclassified"]
+
+
+def test_what_no_rule_knows_is_not_known_to_move_nothing() -> None:
+    events = [Ev(0, 10, category=WEIGHTS, weight_read=7), Ev(10, 10, unknown=True)]
+    found = info_document(make_trace(events, [St(0, 20)]), NO_BASIS)["categories"]
+    assert found["weight_read"]["weight_read_bytes"] == 7
+    assert {found["other"][key] for key in ("weight_read_bytes", "kv_read_bytes", "kv_append_bytes")} == {None}
+    assert found["copy"]["weight_read_bytes"] == 0
 
 
 def test_an_empty_trace_has_an_info_too() -> None:

@@ -34,6 +34,15 @@ def test_a_range_counts_the_part_of_an_event_that_lies_inside() -> None:
     assert shown.floor_ns == 500
 
 
+def test_a_range_counts_operators_once_however_they_nest() -> None:
+    thread = Track(TrackKind.HOST_THREAD, "thread 1")
+    outer = Made(0, 4000, category=Category.COMPUTE, step=0)
+    inner = Made(1000, 2000, category=Category.WEIGHT_READ, step=0)
+    document = document_of(make_trace([outer, inner], [(0, 4000)], (thread,)))
+    rows = {label: result for label, _, result in inspect_range(document, TimeRange(0, 4000)).rows}
+    assert (rows["busy"], rows["W"], rows["C"]) == ("4.0 µs", "2.0 µs", "2.0 µs")
+
+
 def test_times_of_a_range_have_one_unit() -> None:
     document = document_of(make_trace([kernel(0, 3_000_000, weight_read=1), kernel(3_000_000, 400, kv_read=1)]))
     shown = inspect_range(document, TimeRange(0, 3_000_400))

@@ -17,6 +17,7 @@ from tracescope.analysis.steps import StepSeries, step_series
 from tracescope.core.category import EdgeKind, EventFlag
 from tracescope.core.columns import Bool
 from tracescope.core.hardware import Basis
+from tracescope.core.ownership import union_of
 from tracescope.core.trace import Trace
 from tracescope.floor.pricing import work_floor_ns
 
@@ -192,7 +193,9 @@ def _report(e: Evidence) -> Iterator[Finding]:
         text = f"the source ends in the middle, at byte {report.truncated_at_byte:,}"
         yield Finding("truncated", WARNING, 1, None, text)
     ids = device_events(e.trace)
-    total = int(e.trace.events.duration[ids].sum())
+    events = e.trace.events
+    # Operators nest: their time counts once.
+    total = union_of(events.start[ids], events.end[ids]) if e.trace.nested else int(events.duration[ids].sum())
     if total and report.unclassified_ns > UNCLASSIFIED_SHARE * total:
         text = f"{report.unclassified_ns:,} ns of {total:,} ns of device time matched no kernel rule"
         yield Finding("unclassified", WARNING, 1, None, text)

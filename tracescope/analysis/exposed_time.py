@@ -127,16 +127,6 @@ def idle_spans(rows: StepRows, longer_than: int) -> tuple[I64, I64]:
     return gap_start[listed] + rows.shift[0], (gap_end - gap_start)[listed]
 
 
-def union_of(start: I64, end: I64) -> int:
-    """The length in ns of the union of intervals, in any order."""
-    if not len(start):
-        return 0
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
-    covered_until = np.append(start[0], end[:-1])
-    return int(np.maximum(0, end - np.maximum(start, covered_until)).sum())
-
-
 def _ranges(first: I64, length: I64) -> I64:
     """``concatenate([arange(f, f + n) for f, n in zip(first, length)])`` without the loop."""
     total = int(length.sum())

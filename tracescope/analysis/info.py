@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from tracescope.analysis.collective_waits import collectives_table
-from tracescope.analysis.exposed_time import union_of
 from tracescope.analysis.step_workload import machine_of, ranks_of
-from tracescope.analysis.work_sums import grouped, work_sums
+from tracescope.analysis.work_sums import grouped, unknown_work, work_sums
 from tracescope.core.category import Category, EventFlag, TrackKind
 from tracescope.core.columns import I64
 from tracescope.core.hardware import Basis
+from tracescope.core.ownership import owned_pieces, union_of
 from tracescope.core.report import ImportReport
 from tracescope.core.trace import Device, Trace
 from tracescope.core.work_table import UNKNOWN
@@ -99,17 +99,38 @@ def _categories(trace: Trace, ids: I64) -> dict[str, Any]:
     category = events.category[ids]
     roles = int(np.bitwise_or.reduce(events.roles[ids])) if len(ids) else 0
     work = work_sums(trace, ids, grouped(category.astype(np.int64), len(Category)), roles)
+    busy = _busy_by_category(trace, ids)
+    # What no rule knows is not known to move nothing.
+    nothing = unknown_work(trace, ids[category == Category.OTHER])
     found: dict[str, Any] = {}
     for kind in Category:
-        members = ids[category == kind]
+        known = not (kind is Category.OTHER and nothing)
         found[kind.label] = {
-            "events": len(members),
-            "busy_ns": union_of(events.start[members], events.end[members]),
-            "weight_read_bytes": _known(work.weight_read[kind]),
-            "kv_read_bytes": _known(work.kv_read[kind]),
-            "kv_append_bytes": _known(work.kv_append[kind]),
+            "events": int((category == kind).sum()),
+            "busy_ns": int(busy[kind]),
+            "weight_read_bytes": _known(work.weight_read[kind]) if known else None,
+            "kv_read_bytes": _known(work.kv_read[kind]) if known else None,
+            "kv_append_bytes": _known(work.kv_append[kind]) if known else None,
         }
     return found
+
+
+def _busy_by_category(trace: Trace, ids: I64) -> I64:
+    """Time in which events of each category ran, ns, one a category. Of operators, which nest, the innermost counts,
+    so that the categories together took no longer than the device was busy.
+    """
+    events = trace.events
+    category = events.category[ids].astype(np.int64)
+    if not trace.nested:
+        each = [ids[category == kind] for kind in Category]
+        return np.array([union_of(events.start[e], events.end[e]) for e in each], np.int64)
+    order = np.argsort(events.start[ids], kind="stable")
+    ids, category = ids[order], category[order]
+    lane = trace.event_lane[ids]
+    begin, stop, row = owned_pieces(
+        events.start[ids], events.end[ids], trace.lanes.depth[lane], trace.lanes.track[lane]
+    )
+    return grouped(category[row], len(Category))(stop - begin)
 
 
 def _devices(trace: Trace, ids: I64) -> list[Device]:

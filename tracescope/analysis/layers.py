@@ -89,7 +89,8 @@ def layer_rows(trace: Trace, basis: Basis, steps: I64, by: str = "layer") -> Lay
         op=op[order],
         category=category[order],
         events=sums(np.ones(len(ids), np.int64))[order],
-        duration_ns=sums(trace.events.duration[ids])[order],
+        # An operator's time holds that of those it called, which are in a row of their own or in this one.
+        duration_ns=exposed[order] if trace.nested else sums(trace.events.duration[ids])[order],
         exposed_ns=exposed[order],
         floor_ns=np.where(floored, floor, UNKNOWN)[order],
         gap_ns=np.where(floored, gap, 0)[order],

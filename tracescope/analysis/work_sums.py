@@ -85,6 +85,13 @@ def work_sums(trace: Trace, ids: I64, sums: Callable[[I64], I64], seen_roles: in
     return WorkSums(**columns)
 
 
+def unknown_work(trace: Trace, ids: I64) -> bool:
+    """Whether nothing at all is known of what some of the events ``ids`` move."""
+    used = np.unique(trace.events.work[ids])
+    table = trace.work
+    return bool(((table.weight_read[used] < 0) & (table.kv_read[used] < 0) & (table.kv_append[used] < 0)).any())
+
+
 def grouped(group: I64, groups: int) -> Callable[[I64 | Bool], I64]:
     """A summing function for :func:`work_sums` over ``group`` (int64, one a event, below ``groups``); exact."""
 

@@ -42,3 +42,13 @@ def _innermost(start: I64, end: I64, depth: NDArray[np.integer], track: NDArray[
     stop = np.append(first[1:], len(cuts) - 1)
     owned = owner[first] < nobody
     return cuts[first[owned]], cuts[stop[owned]], owner[first[owned]]
+
+
+def union_of(start: I64, end: I64) -> int:
+    """The length in ns of the union of intervals, in any order."""
+    if not len(start):
+        return 0
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    covered_until = np.append(start[0], end[:-1])
+    return int(np.maximum(0, end - np.maximum(start, covered_until)).sum())
