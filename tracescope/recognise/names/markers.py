@@ -11,9 +11,10 @@ from tracescope.core.category import StepKind
 class Marker:
     """What one marker's text says. Numbers are -1 where it says nothing.
 
-    ``batch`` requests, ``padded_batch`` rows of a padded graph, ``context_tokens`` tokens in the cache summed over the
-    requests, ``new_tokens`` tokens computed in the step. ``context_includes_new``: the sum may count the step's own
-    tokens. ``kind`` is None where the text does not tell what the step computes.
+    ``batch`` requests, ``decodes`` those of them that decode, ``padded_batch`` rows of a padded graph,
+    ``context_tokens`` tokens in the cache summed over the requests (of a mixed step over those that decode),
+    ``new_tokens`` tokens computed in the step. ``context_includes_new``: the sum may count the step's own tokens.
+    ``kind`` is None where the text does not tell what the step computes.
     """
 
     source: str
@@ -23,6 +24,7 @@ class Marker:
     context_tokens: int = -1
     new_tokens: int = -1
     context_includes_new: bool = False
+    decodes: int = -1
 
     @property
     def says(self) -> int:
@@ -41,19 +43,20 @@ def _kind(prefill_requests: int, decode_requests: int) -> StepKind | None:
 
 def _vllm(m: re.Match[str]) -> Marker:
     prefills, decodes = int(m["prefills"]), int(m["decodes"])
-    return Marker("vLLM", _kind(prefills, decodes), batch=prefills + decodes, new_tokens=int(m["pt"]) + int(m["dt"]))
+    new = int(m["pt"]) + int(m["dt"])
+    return Marker("vLLM", _kind(prefills, decodes), batch=prefills + decodes, new_tokens=new, decodes=decodes)
 
 
 def _vllm_new_cached(m: re.Match[str]) -> Marker:
     """``execute_new_1_cached_3`` (vLLM 0.10.1 to 0.11): requests that are new in the step, and others."""
     new, cached = int(m["new"]), int(m["cached"])
-    return Marker("vLLM, new and cached", _kind(new, cached), batch=new + cached)
+    return Marker("vLLM, new and cached", _kind(new, cached), batch=new + cached, decodes=cached)
 
 
 def _vllm_sums(m: re.Match[str]) -> Marker:
     """The patched form ``execute_context_1(888_788544)_generation_0(0)``: tokens and the sum of their squares."""
     prefills, decodes = int(m["prefills"]), int(m["decodes"])
-    return Marker("vLLM", _kind(prefills, decodes), batch=prefills + decodes)
+    return Marker("vLLM", _kind(prefills, decodes), batch=prefills + decodes, decodes=decodes)
 
 
 def _vllm_detailed(m: re.Match[str]) -> Marker:
@@ -61,7 +64,8 @@ def _vllm_detailed(m: re.Match[str]) -> Marker:
     new = int(m["psq"]) + int(m["dsq"])
     # In a mixed step the floor counts the decode rows, so only their cache is summed.
     context = int(m["dsk"]) if decodes else int(m["psk"])
-    return Marker("vLLM", _kind(prefills, decodes), prefills + decodes, -1, context, new, context_includes_new=True)
+    kind, batch = _kind(prefills, decodes), prefills + decodes
+    return Marker("vLLM", kind, batch, -1, context, new, context_includes_new=True, decodes=decodes)
 
 
 _SGLANG_KINDS = {
@@ -81,10 +85,12 @@ def _numbers(text: str) -> dict[str, int]:
 def _sglang(m: re.Match[str]) -> Marker:
     numbers = _numbers(m["rest"])
     kind = _SGLANG_KINDS.get(m["kind"], StepKind.OTHER)
-    context = (
-        sum(numbers[key] for key in ("g_sk", "c_sk") if key in numbers) if numbers.keys() & {"g_sk", "c_sk"} else -1
-    )
-    return Marker("SGLang", kind, numbers.get("bs", -1), -1, context, numbers.get("toks", -1), context >= 0)
+    # Sums over the requests that generate (g) and over those in their prompt (c): a mixed step counts the former.
+    summed = [numbers[key] for key in (("g_sk",) if kind is StepKind.MIXED else ("g_sk", "c_sk")) if key in numbers]
+    context = sum(summed) if summed else -1
+    batch, new = numbers.get("bs", -1), numbers.get("toks", -1)
+    decodes = numbers.get("g_sq", -1) if kind is StepKind.MIXED else -1  # each of them computes one token
+    return Marker("SGLang", kind, batch, -1, context, new, context >= 0, decodes)
 
 
 def _atom(m: re.Match[str]) -> Marker:
@@ -99,7 +105,7 @@ def _atom(m: re.Match[str]) -> Marker:
 
 def _tensorrt(m: re.Match[str]) -> Marker:
     prefills, decodes = int(m["ctx"]), int(m["gen"])
-    return Marker("TensorRT-LLM", _kind(prefills, decodes), prefills + decodes)
+    return Marker("TensorRT-LLM", _kind(prefills, decodes), prefills + decodes, decodes=decodes)
 
 
 def _own_decode(m: re.Match[str]) -> Marker:
