@@ -1,8 +1,11 @@
 """Names to families: one row a kernel name as engines write it; the order of the rules is what is tested."""
 
+import json
+
 import pytest
 
 from tracescope.core.category import Category
+from tracescope.recognise.names.compiler_ops import family_by_compiler
 from tracescope.recognise.names.kernel_rules import (
     CATEGORY_OF_FAMILY,
     KERNEL_RULES,
@@ -79,6 +82,70 @@ NAMES = [
     ("CUDA graph 12", Family.GRAPH),
     ("pe_exe", Family.ELEMENTWISE),
     ("kernel_cake_9f81b2", Family.NONE),
+    # A word inside another word.
+    ("void fbgemm_gpu::permute_2D_data_kernel<false, int, int, decltype(nullptr)>", Family.ELEMENTWISE),
+    ("void fbgemm_gpu::_block_bucketize_sparse_features_cuda_kernel2<false>", Family.BOOKKEEPING),
+    ("void fbgemm_gpu::(anonymous namespace)::_FP8rowwise_to_float_cuda_kernel<float>", Family.QUANT),
+    ("_ZN10fbgemm_gpu14jagged_2d_kernelIfEEvPKf", Family.ELEMENTWISE),
+    ("void fbgemm_gpu::f8f8bf16_rowwise::gemm_kernel<128>", Family.GEMM),
+    ("gemma_attention_bias_add", Family.NONE),
+    ("void cutlass_gemmhalf_kernel", Family.GEMM),
+    ("fp8_conversion_kernel", Family.NONE),
+    ("quantile_kernel", Family.NONE),
+    ("void at::native::(anonymous namespace)::grid_sampler_2d_kernel<float>", Family.ELEMENTWISE),
+    ("_fwd_kernel_stage2", Family.ATTENTION_PART),
+    ("reduce_stage2_kernel", Family.NONE),
+    ("ck_moe_stage2_gemm", Family.EXPERTS),
+    ("moe_combine_kernel", Family.ROUTING),
+    ("tbe_input_combine_with_length_kernel", Family.NONE),
+    ("_fwd_splitkv_combine", Family.ATTENTION_PART),
+    ("convex_hull_kernel", Family.NONE),
+    # Names that had no rule.
+    ("void bounds_check_indices_kernel<long, false>", Family.BOOKKEEPING),
+    ("compute_position_kernel", Family.BOOKKEEPING),
+    ("_copy_page_indices_kernel", Family.BOOKKEEPING),
+    ("sage_fwd", Family.ATTENTION),
+    ("void flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<128>", Family.BACKWARD),
+    ("bwd_kernel_fuse", Family.BACKWARD),
+    ("bwd_preprocess", Family.BACKWARD),
+    ("bwd_kernel_dk_dv", Family.BACKWARD),
+    ("void fft2d_r2c_32x32<float, false, 0u, false>(float2*)", Family.GEMM_PART),
+    ("void flip_filter<float, float>(float*, float const*)", Family.GEMM_PART),
+    ("void regular_fft_factor<512u, 4u>", Family.ELEMENTWISE),
+    # Other accelerators.
+    ("fc-dtype_Float", Family.GEMM),
+    ("bmm-dtype_Half", Family.GEMM),
+    ("tbe_forward-dtype_Float", Family.EMBED),
+    ("layer_norm-dtype_Half", Family.NORM),
+    ("add-dtype_Float", Family.ELEMENTWISE),
+    ("aclnnMatmul_MatMulV2_MatMulV2", Family.GEMM),
+    ("aclnnQuantMatmulV4_QuantBatchMatmulV3_QuantBatchMatmulV3", Family.GEMM),
+    ("aclnnGroupedMatmulV4_GroupedMatmul_GroupedMatmul", Family.EXPERTS),
+    ("aclnnMoeGatingTopKSoftmax_MoeGatingTopKSoftmax", Family.ROUTING),
+    ("aclnnScatterPaKvCache_ScatterPaKvCache", Family.APPEND),
+    ("aclnnApplyRotaryPosEmb_ApplyRotaryPosEmb", Family.ROPE),
+    ("aclnnSwiGlu_SwiGlu_SwiGlu", Family.ACT),
+    ("aclnnAddRmsNorm_AddRmsNorm_AddRmsNorm", Family.NORM),
+    ("aclnnArgMax_ArgMaxV2_ArgMaxV2", Family.SAMPLE),
+    ("aclnnInplaceMul_MulAiCore_Mul", Family.ELEMENTWISE),
+    ("hcom_allReduce__613_0_1", Family.COMMUNICATION),
+    ("hcom_broadcast_", Family.COMMUNICATION),
+    ("MatMulV3", Family.GEMM),
+    ("RealDiv", Family.ELEMENTWISE),
+    ("ReduceSumD", Family.ELEMENTWISE),
+    ("NOTIFY_WAIT", Family.WAIT),
+    # A compiler's fusions: by what their names hold.
+    ("fusion.12", Family.ELEMENTWISE),
+    ("loop_add_multiply_fusion.3", Family.ELEMENTWISE),
+    ("input_reduce_fusion", Family.ELEMENTWISE),
+    ("convolution_add_fusion.7", Family.GEMM),
+    ("gemm_fusion_dot_12", Family.GEMM),
+    ("loop_dynamic_update_slice_fusion", Family.APPEND),
+    ("all-gather-start.2", Family.COMMUNICATION),
+    ("copy-done.5", Family.COPY),
+    ("sort.4", Family.RANKING),
+    ("reduce-window.1", Family.ELEMENTWISE),
+    ("custom-call.3", Family.NONE),
 ]
 
 
@@ -96,6 +163,9 @@ def test_a_kernel_name_finds_its_family(name: str, family: Family) -> None:
         ("aten::_fused_rms_norm", Family.NORM),
         ("aten::multinomial", Family.SAMPLE),
         ("aten::as_strided", Family.ELEMENTWISE),
+        ("aten::convolution_backward", Family.GEMM),
+        ("aten::_scaled_dot_product_flash_attention_backward", Family.BACKWARD),
+        ("fbgemm::permute_2D_sparse_data", Family.NONE),
         ("Torch-Compiled Region: 0/1", Family.NONE),
     ],
 )
@@ -107,6 +177,29 @@ def test_a_fused_kernel_keeps_every_role_that_its_name_spells_out() -> None:
     names = ["concat_and_cache_mla_rope_fused_kernel", "allreduce_fusion_kernel_rmsnorm", "reshape_and_cache"]
     _, roles = classify(names, range(3), KERNEL_RULES)  # type: ignore[arg-type]  # any indices do
     assert [bool(r & Category.COMPUTE.role) for r in roles.tolist()] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("category", "family"),
+    [
+        ("convolution fusion", Family.GEMM),
+        ("loop fusion", Family.ELEMENTWISE),
+        ("data formatting", Family.ELEMENTWISE),
+        ("all-reduce", Family.COMMUNICATION),
+        ("async copy-start", Family.COPY),
+        ("sort", Family.RANKING),
+        ("custom-call", Family.NONE),
+        ("while", Family.NONE),
+        ("", Family.NONE),
+    ],
+)
+def test_a_compiler_says_what_kind_of_op_it_made(category: str, family: Family) -> None:
+    assert family_by_compiler(json.dumps({"hlo_category": category})) is family
+
+
+@pytest.mark.parametrize("detail", ["", "[]", '{"hlo_category": 7}', '{"hlo_category": "loop', '{"tf_op": "dot"}'])
+def test_a_category_that_is_none_says_nothing(detail: str) -> None:
+    assert family_by_compiler(detail) is Family.NONE
 
 
 def test_no_pattern_stands_twice_and_every_family_has_an_op_and_a_category() -> None:
