@@ -239,3 +239,44 @@ def _elements(path: Path) -> list[Any] | None:
         return None
     events = document.get("traceEvents") if isinstance(document, dict) else document
     return events if isinstance(events, list) else None
+
+
+ATTEND = {
+    "kineto_h100/h100_gaunernst_bert-small-uncased__1016001.json.gz",  # an encoder: each pass reads its own K and V
+    "kineto_inference/sglang_Qwen3-8B_decode.json.gz",
+    "kineto_inference/vllm_decode_full_graph_execution.json.gz",
+    "own/hf_llama4_decode16_modules_stack.pt.trace.json.gz",
+    "own/hf_llama4_decode16_nostack.pt.trace.json.gz",
+    "own/hf_llama4_decode4_noannot_mem.pt.trace.json.gz",
+    "own/static_kv_decode16_compile.pftrace",
+    "own/static_kv_decode16_compile.pt.trace.json.gz",
+    "own/static_kv_decode16_eager.pt.trace.json.gz",
+    "own/static_kv_decode_schedule_stack.pt.trace.json.gz",
+}
+"""The recordings in which something attends; in all others nothing reads or appends K and V."""
+WITHOUT_SHAPES = {
+    "kineto_inference/sglang_Qwen3-8B_decode.json.gz",
+    "kineto_inference/vllm_decode_full_graph_execution.json.gz",
+    "own/static_kv_decode16_compile.pftrace",
+    "own/static_kv_decode_schedule_stack.pt.trace.json.gz",
+}
+"""Those of them in which nothing says how much is read: a graph's replay, a static cache without a context."""
+WITHOUT_APPENDS = {"kineto_h100", "own/static_kv_decode16_compile"}
+"""No cache at all, and one that is written inside a compiled region."""
+
+
+@pytest.mark.parametrize("file", [f.removeprefix("traces/") for f in _trace_files()])
+def test_kv_is_read_and_appended_where_something_attends_and_nowhere_else(shared: Shared, file: str) -> None:
+    opened = _opened_or_refused(shared(f"traces/{file}"))
+    if isinstance(opened, TraceError):
+        assert file not in ATTEND
+        return
+    trace = opened.trace
+    work, category = trace.events.work, trace.events.category
+    read = np.maximum(trace.work.kv_read[work], 0).sum() > 0
+    appended = np.maximum(trace.work.kv_append[work], 0).sum() > 0
+    assert bool((category == Category.KV_READ).any()) == (file in ATTEND)
+    assert bool(read) == (file in ATTEND - WITHOUT_SHAPES)
+    appends = file in ATTEND and not file.startswith(tuple(WITHOUT_APPENDS))
+    assert bool((category == Category.KV_APPEND).any()) == appends
+    assert bool(appended) == (appends and file.startswith("own/"))

@@ -97,3 +97,48 @@ def test_other_kernels_at_the_same_places_are_no_fit() -> None:
 def test_a_file_without_captured_launches_fits_nothing() -> None:
     empty = replace(capture([EMBED]), names=("nothing",) * 20)
     assert "graph capture does not fit" in rules(recognise(replay(), capture=empty))
+
+
+def pieces(sizes: list[int], *, names: bool = True) -> RawTrace:
+    """A capture of graphs of so many products each, one begin and end a graph; the k-th has k-th columns."""
+    recording = Recording()
+    recording.add("capture_4_PIECEWISE", "user_annotation", 0, 100_000)
+    at = 10
+    for piece, size in enumerate(sizes):
+        recording.add("cudaStreamBeginCapture", "cuda_runtime", at, 1)
+        for _ in range(size):
+            at += 20
+            recording.operator("aten::mm", at, 8, [[4, 64], [64, 16 * (piece + 1)]], ["c10::BFloat16"] * 2)
+            recording.add("cudaLaunchKernel", "cuda_runtime", at + 1, 2, detail={"kernel": GEMM} if names else None)
+        at += 20
+        recording.add("cudaStreamEndCapture", "cuda_runtime", at, 1)
+        # Between two graphs a kernel is launched that is in none of them.
+        recording.add("cudaLaunchKernel", "cuda_runtime", at + 5, 2, detail={"kernel": "outside"})
+        at += 20
+    return recording.raw()
+
+
+def replays(sizes: list[int], rounds: int = 2) -> RawTrace:
+    recording = Recording()
+    recording.add("execute_context_0(0)_generation_4(4)", "user_annotation", 0, 10_000)
+    for k, size in enumerate(sizes * rounds):
+        recording.launch(10 + 20 * k, [GEMM] * size)
+    raw = recording.raw()
+    return replace(raw, names=tuple("cudaGraphLaunch" if n == "cudaLaunchKernel" else n for n in raw.names))
+
+
+@pytest.mark.parametrize("sizes", [[10, 10, 10], [3, 3, 3], [1, 5, 1]], ids=["alike", "few kernels", "one kernel"])
+def test_pieces_join_in_the_order_in_which_they_were_captured(sizes: list[int]) -> None:
+    trace = recognise(replays(sizes), capture=pieces(sizes))
+    e = trace.events
+    rows = np.flatnonzero(np.array(trace.names)[e.name] == GEMM)
+    rows = rows[np.argsort(e.start[rows])]
+    columns = [16 * (piece + 1) for piece, size in enumerate(sizes) for _ in range(size)] * 2
+    assert trace.work.weight_read[e.work[rows]].tolist() == [64 * c * 2 for c in columns]
+    [said] = [i.what for i in trace.meta.report.inferred if i.rule == "graph capture joined"]
+    assert said.startswith(f"6 graph launches with shapes of {2 * sum(sizes)} matrix products")
+
+
+def test_a_few_kernels_without_names_are_too_little_to_tell() -> None:
+    trace = recognise(replays([1, 1]), capture=pieces([2, 3], names=False))
+    assert "graph capture does not fit" in rules(trace)

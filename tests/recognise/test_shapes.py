@@ -35,10 +35,32 @@ def test_attention_reads_keys_and_values_of_the_kv_heads_only() -> None:
     assert read.flops == 4 * 2 * 8 * 16 * 32
 
 
-def test_a_batched_product_is_attention_and_an_outer_product_is_not() -> None:
+def test_a_batched_product_is_not_yet_attention_and_an_outer_product_says_nothing() -> None:
     read = shape("aten::bmm", [[16, 1, 32], [16, 32, 40]], [BF16, BF16])
-    assert (read.kind, read.kv) == (ShapeKind.ATTENTION, 16 * 32 * 40 * 2)
+    assert (read.kind, read.weight, read.kv) == (ShapeKind.BATCHED, -1, 16 * 32 * 40 * 2)
+    assert (read.rows, read.inner, read.columns) == (16, 32, 40)
     assert shape("aten::bmm", [[1, 16, 1], [1, 1, 12]], [F32, F32]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "dims"),
+    [
+        ("aten::_scaled_dot_product_flash_attention", [2, 8, 1, 64]),
+        ("aten::_flash_attention_forward", [2, 1, 8, 64]),
+        ("aten::_efficient_attention_forward", [2, 1, 8, 64]),
+    ],
+)
+def test_the_query_tokens_are_where_the_operator_has_them(name: str, dims: list[int]) -> None:
+    keys = [2, 8, 40, 64] if dims[1] == 8 else [2, 40, 8, 64]
+    read = shape(name, [dims, keys, keys], [BF16] * 3)
+    assert (read.batch, read.heads, read.queries, read.keys) == (2, 8, 1, 40)
+    assert read.kv == 2 * 40 * 8 * 128 * 2
+    assert read.flops == 4 * 2 * 8 * 40 * 64
+
+
+def test_attention_backwards_reads_no_cache() -> None:
+    dims = [[2, 8, 16, 64]] * 4
+    assert shape("aten::_scaled_dot_product_flash_attention_backward", dims, [BF16] * 4) is None
 
 
 @pytest.mark.parametrize("past", [[2, 2, 15, 32], [0]], ids=["grows", "was empty"])

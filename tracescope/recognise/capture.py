@@ -14,24 +14,32 @@ from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
 from tracescope.recognise.names.kernel_rules import Family
 from tracescope.recognise.names.shapes import OpShape, ShapeKind
+from tracescope.recognise.ops.carriers import (
+    LaunchedBy,
+    carriers_on_device,
+    innermost,
+    launching_operators,
+    prepares,
+)
 from tracescope.recognise.ops.layer_spans import module_layers
-from tracescope.recognise.ops.op_events import LaunchedBy, OpEvents, carriers_on_device, innermost, launching_operators
+from tracescope.recognise.ops.op_events import OpEvents
 from tracescope.recognise.tracks.launches import Launches
 from tracescope.recognise.tracks.track_plan import TrackRole, plan_tracks
 
 PIECE_KERNELS: Final = 8
-"""A launch with at least this many kernels may be a replay, or a piece of one."""
+"""A launch with at least this many kernels may be a replay, whatever the call is named."""
 
 AGREE: Final = 0.95
 """The share of kernels whose recorded names must be those of the replay for a join by position."""
 
+GRAPH_LAUNCH: Final = re.compile(r"graph_?launch", re.IGNORECASE)
 CAPTURE: Final = re.compile(r"^capture_(?P<batch>\d+)_")
 LAUNCH: Final = re.compile(r"^(hip|cu|cuda)\w*launch\w*kernel|^(hip|cu|cuda)mem(cpy|set)\w*async", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
 class Captured:
-    """One capture: what each launch in it belongs to, in order.
+    """One captured graph, which may be a piece of a model: what each launch in it belongs to, in order.
 
     ``kernel`` names, where recorded; ``by`` the operators, rows of the capture's file; ``layer`` -1 for none;
     ``detail`` the operator's recorded arguments with its name and module, ``""`` where it has none; ``gemm`` the
@@ -59,13 +67,16 @@ class Joined:
 
 
 def read_captures(raw: RawTrace) -> tuple[Captured, ...]:
-    """The captures in a recording: one a ``capture_…`` annotation, else the whole file; none without launches."""
+    """The graphs that were captured in a recording, in order; none without launches.
+
+    One a begin and end of a capture; where the file records neither, one a ``capture_…`` annotation, else the file.
+    """
     plan = plan_tracks(raw)
     e = raw.events
     is_launch = np.array([bool(LAUNCH.match(n)) for n in raw.names] or [False])
     calls = np.flatnonzero(plan.at(TrackRole.HOST) & is_launch[e.name])
     calls = calls[np.argsort(e.start[calls], kind="stable")]
-    calls = calls[_while_capturing(raw, e.start[calls])]
+    pieces = _pieces(raw)
     if not len(calls):
         return ()
     by = launching_operators(raw, plan, calls)
@@ -73,7 +84,8 @@ def read_captures(raw: RawTrace) -> tuple[Captured, ...]:
     layer = module_layers(raw, plan, calls)
     layers = np.full(len(calls), -1, np.int16) if layer is None else layer
     found = []
-    for label, batch, low, high in _windows(raw, plan.at(TrackRole.ANNOTATION, TrackRole.HOST)):
+    windows = _windows(raw, plan.at(TrackRole.ANNOTATION, TrackRole.HOST))
+    for label, batch, low, high in _cut(windows, pieces) if pieces else windows:
         inside = np.flatnonzero((e.start[calls] >= low) & (e.start[calls] < high))
         if len(inside):
             found.append(
@@ -81,7 +93,7 @@ def read_captures(raw: RawTrace) -> tuple[Captured, ...]:
                     label,
                     batch,
                     tuple(_kernel_name(raw.details[d]) for d in e.detail[calls[inside]].tolist()),
-                    LaunchedBy(by.operator[inside], by.shape[inside], by.shapes),
+                    LaunchedBy(by.operator[inside], by.whole[inside], by.shape[inside], by.shapes),
                     layers[inside],
                     tuple(_detail(raw, o, m) for o, m in zip(by.operator[inside], modules[inside], strict=True)),
                 )
@@ -89,16 +101,27 @@ def read_captures(raw: RawTrace) -> tuple[Captured, ...]:
     return tuple(found)
 
 
-def _while_capturing(raw: RawTrace, moment: I64) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which moments lie between the beginning and the end of a capture; all where the file records neither."""
+def _pieces(raw: RawTrace) -> list[tuple[int, int]]:
+    """From each beginning of a capture to the end that follows it, ns as the file counts, in time order."""
     e = raw.events
-    begins = np.array([n.lower().endswith("streambegincapture") for n in raw.names] or [False])[e.name]
-    ends = np.array([n.lower().endswith("streamendcapture") for n in raw.names] or [False])[e.name]
-    if not begins.any():
-        return np.ones(len(moment), bool)
-    begun = np.searchsorted(np.sort(e.start[begins]), moment, side="right")
-    ended = np.searchsorted(np.sort(e.start[ends]), moment, side="right")
-    return np.greater(begun, ended)
+    begins = np.array(["streambegincapture" in n.lower() for n in raw.names] or [False])[e.name]
+    ends = np.array(["streamendcapture" in n.lower() for n in raw.names] or [False])[e.name]
+    begun, ended = np.sort(e.start[begins]), np.sort(e.start[ends])
+    last = int((e.start + e.duration).max()) + 1 if len(e) else 0
+    limit = np.append(begun[1:], last)
+    following = np.append(ended, last)[np.searchsorted(ended, begun)]
+    return list(zip(begun.tolist(), np.minimum(limit, following).tolist(), strict=True))
+
+
+def _cut(windows: list[tuple[str, int, int, int]], pieces: list[tuple[int, int]]) -> list[tuple[str, int, int, int]]:
+    """One window a piece, called what the window around it is called; pieces outside all of them are left out."""
+    found = []
+    for low, high in pieces:
+        around = [w for w in windows if w[2] <= low < w[3]]
+        if around:
+            label, batch, _, _ = min(around, key=lambda w: w[3] - w[2])
+            found.append((label, batch, low, high))
+    return found
 
 
 def _modules(raw: RawTrace, python: np.ndarray[Any, np.dtype[np.bool_]]) -> I64:
@@ -152,13 +175,16 @@ def join_captures(raw: RawTrace, op_events: OpEvents, launches: Launches, captur
     """Give the kernels of each replay the operators of the capture that fits it; what fits none stays as it is.
 
     By position, where a capture has as many launches as the replay has kernels and their names agree; else matrix
-    product by matrix product, where both have as many.
+    product by matrix product, where both have as many. Of several graphs that fit, the one captured next after the
+    one that was joined last: a model in pieces replays them in the order in which they were captured.
     """
     joiner = _Joiner(raw, op_events, captures)
     call = launches.call[op_events.row]
     known = np.flatnonzero(call >= 0)
     calls, counts = np.unique(call[known], return_counts=True)
-    for graph in calls[counts >= PIECE_KERNELS].tolist():
+    is_graph = np.array([bool(GRAPH_LAUNCH.search(n)) for n in raw.names] or [False])[raw.events.name[calls]]
+    replays = calls[(counts >= PIECE_KERNELS) | is_graph]
+    for graph in replays[np.argsort(raw.events.start[replays], kind="stable")].tolist():
         joiner.join(np.flatnonzero(call == graph))
     return joiner.joined()
 
@@ -175,18 +201,26 @@ class _Joiner:
         self.shapes: list[OpShape] = list(op_events.shapes)
         self.layer = np.full(len(op_events.row), -1, np.int16)
         self.detail: dict[int, str] = {}
-        self.notes: dict[str, list[int]] = {}
+        self.took = raw.events.duration[op_events.row]
+        self.prepared = prepares(raw, raw.events.name[op_events.row])
+        self.notes: dict[str, list[tuple[int, int]]] = {}
         self.misfits = 0
+        self.next = 0
 
     def join(self, members: I64) -> None:
         """Join the best capture onto the op events ``members`` of one graph launch, in the order in which they ran."""
-        for capture in self.captures:
-            if self._names_agree(capture, members):
-                return self._by_position(capture, members)
-        for capture in self.captures:
-            gemms, products = self._gemms(members), _products(capture)
+        count = len(self.captures)
+        in_turn = [(self.next + k) % count for k in range(count)]
+        for at in in_turn:
+            if self._names_agree(self.captures[at], members):
+                self.next = at + 1
+                return self._by_position(self.captures[at], members)
+        gemms = self._gemms(members)
+        for at in in_turn if len(members) >= PIECE_KERNELS else ():
+            products = _products(self.captures[at])
             if len(gemms) and len(gemms) == len(products):
-                return self._by_product(capture, gemms, products)
+                self.next = at + 1
+                return self._by_product(self.captures[at], gemms, products)
         self.misfits += 1
         return None
 
@@ -196,8 +230,12 @@ class _Joiner:
         names = self.raw.telling_names
         ran = [names[n] for n in self.raw.events.name[self.op_events.row[members]].tolist()]
         pairs = [(a, b) for a, b in zip(capture.kernel, ran, strict=True) if a]
-        same = sum(a == b for a, b in pairs)
-        return same >= AGREE * len(pairs) if pairs else bool(len(_products(capture)) == len(self._gemms(members)))
+        same = sum(bool(a == b) for a, b in pairs)
+        if pairs:
+            return same >= AGREE * len(pairs)
+        products = len(_products(capture))
+        enough = products > 0 or len(members) >= PIECE_KERNELS
+        return enough and products == len(self._gemms(members))
 
     def _gemms(self, members: I64) -> I64:
         found: I64 = members[self.family[members] == Family.GEMM]
@@ -211,7 +249,7 @@ class _Joiner:
 
     def _by_position(self, capture: Captured, members: I64) -> None:
         family = self.family[members]
-        own = carriers_on_device(family, capture.by)
+        own = carriers_on_device(family, capture.by, self.took[members], self.prepared[members])
         self.family[members] = family
         self.shape[members] = self._number(capture.by.shapes)[own]
         self.layer[members] = capture.layer
@@ -225,14 +263,17 @@ class _Joiner:
         self._count(capture, "matrix product by matrix product", gemms)
 
     def _count(self, capture: Captured, how: str, members: I64) -> None:
-        is_gemm = np.array([*(s.kind is ShapeKind.GEMM for s in self.shapes), False])[self.shape[members]]
-        self.notes.setdefault(f"{capture.label}, joined {how}", []).append(int(is_gemm.sum()))
+        kinds = np.array([*(s.kind for s in self.shapes), -1], np.int8)[self.shape[members]]
+        counted = (int((kinds == ShapeKind.GEMM).sum()), int((kinds >= 0).sum()))
+        self.notes.setdefault(f"{capture.label}, joined {how}", []).append(counted)
 
     def joined(self) -> Joined:
         """The op events with all that was joined, and what to say about it."""
         inferred = []
         for how, counts in self.notes.items():
-            what = f"shapes of {counts[0]:,} matrix products in each of {len(counts):,} replays from {how}"
+            products, kernels = (sum(n) for n in zip(*counts, strict=True))
+            replays = f"{len(counts):,} graph launch{'' if len(counts) == 1 else 'es'}"
+            what = f"{replays} with shapes of {products:,} matrix products and {kernels:,} kernels from {how}"
             inferred.append(Inference(what, "graph capture joined", 0.95 if "launch by launch" in how else 0.8))
         if self.misfits or not self.notes:
             what = f"the capture fits none of {self.misfits:,} graph launches: other kernels, or another number of them"

@@ -38,10 +38,11 @@ from tracescope.recognise.steps.step_extents import find_warm_up, step_extents
 from tracescope.recognise.tracks.counter_tracks import counter_tracks
 from tracescope.recognise.tracks.launches import Launches, enclosing, find_launches, launches_without_a_device
 from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole, plan_tracks
+from tracescope.recognise.work.claims import claims_of
 from tracescope.recognise.work.fused import dominant_categories
 from tracescope.recognise.work.model_work import ModelWork
 from tracescope.recognise.work.recorded import with_recorded
-from tracescope.recognise.work.work import Claims, Counted, StepSetting, count_work
+from tracescope.recognise.work.work import Counted, StepSetting, count_work
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ def recognise(
     lost = launches_without_a_device(raw, plan)
     by_device = has_device or lost > 0
     op_events = device_op_events(raw, plan, launches, rules) if by_device else operator_op_events(raw, plan, rules)
-    notes = list(count_of(rules, raw, op_events.row))
+    notes = [*count_of(rules, raw, op_events.row), *op_events.inferred]
     if lost:
         what = f"{lost:,} launch{'' if lost == 1 else 'es'} without a device event: the device was not recorded"
         notes.append(Inference(what, "launches without kernels", 0.95))
@@ -107,7 +108,7 @@ def recognise(
     )
     reading = same_node_same_op(raw, op_events, reading, steps.of_op_event)
     counted = count_work(
-        _claims(op_events, reading, steps.of_op_event),
+        claims_of(op_events, reading, steps.of_op_event),
         op_events.shapes,
         facts,
         ModelWork(model, max(1, ranks)) if model else None,
@@ -196,28 +197,6 @@ def _place_steps(raw: RawTrace, op_events: OpEvents, found: HostSpans, of_op_eve
         extents.end[used],
         extents.wait[used],
         tuple(notes if empty else []),
-    )
-
-
-def _claims(op_events: OpEvents, reading: Reading, step: I32) -> Claims:
-    """Claims of all op events, then of their members; one whose member carries its bytes carries none itself."""
-    of = op_events.member_of
-    delegated = np.zeros(len(op_events.row), bool)
-    delegated[of[op_events.member_shape >= 0]] = True
-
-    def both(values: Any) -> I64:
-        return np.concatenate([values, values[of]]).astype(np.int64)
-
-    return Claims(
-        shape=np.concatenate([op_events.shape, op_events.member_shape]).astype(np.int64),
-        op=both(reading.op),
-        category=both(reading.category),
-        layer=both(reading.layer),
-        section=both(reading.section),
-        ordinal=both(reading.ordinal),
-        carries=np.concatenate([(reading.main & ~delegated) | (op_events.shape >= 0), op_events.member_shape >= 0]),
-        step=both(step),
-        also=both(op_events.roles),
     )
 
 

@@ -18,6 +18,10 @@ class ShapeKind(IntEnum):
     EMBED = 3
     NORM = 4
     COLLECTIVE = 5
+    BATCHED = 6
+    """A product batched over its leading axis: of activations, or with weights that are stacked; its place tells."""
+    HELPER = 7
+    """None of its own: another kernel carries the bytes of the operator that launched this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,10 @@ class OpShape:
     """Amounts read from shapes; -1 where the shapes do not say (a list of tensors carries no type).
 
     ``weight``, ``gather``, ``kv``, ``append``, ``activation``, ``link``, ``link_reduced`` bytes; ``append_elements``
-    where only the count is known; ``batch``, ``queries`` (query tokens a request), ``keys`` (tokens in the cache);
-    ``kv_per_token`` bytes of K and V for one token of one request; ``kv_itemsize`` bytes an element.
+    where only the count is known; ``batch``, ``queries`` (query tokens a request; of a concatenation the tokens that
+    are joined on), ``keys`` (tokens in the cache, those included); ``kv_per_token`` bytes of K and V for one token of
+    one request; ``kv_itemsize`` bytes an element. Of a matrix product ``rows``, ``inner`` and ``columns``: rows of all
+    its matrices, the dimension summed over, and the columns of one.
     """
 
     kind: ShapeKind
@@ -45,7 +51,12 @@ class OpShape:
     kv_per_token: int = -1
     kv_itemsize: int = -1
     heads: int = -1
+    rows: int = -1
+    inner: int = -1
+    columns: int = -1
 
+
+HELPER = OpShape(ShapeKind.HELPER, activation=0, flops=0)
 
 ITEM_BYTES = {
     "double": 8,
@@ -74,12 +85,14 @@ GEMM_LEAVES = frozenset({"aten::mm", "aten::addmm", "aten::_int_mm", "aten::_sca
 """The operators that run the multiplication; what encloses them only prepares."""
 GEMM_WRAPPERS = frozenset({"aten::linear", "aten::matmul"})
 APPENDS = frozenset({"aten::cat", "aten::index_copy_", "aten::index_put_", "aten::_index_put_impl_"})
+_TOKENS_FIRST = ("::_flash_attention_forward", "::_efficient_attention_forward", "::_cudnn_attention_forward")
 NORMS = frozenset({"aten::rms_norm", "aten::layer_norm", "aten::mul"})
 
 
 def is_attention(name: str) -> bool:
     """Whether an operator's name says fused attention."""
-    return "scaled_dot_product" in name or "flash_attention" in name or "efficient_attention" in name
+    fused = "scaled_dot_product" in name or "flash_attention" in name or "efficient_attention" in name
+    return fused and "backward" not in name
 
 
 def is_shaped(name: str) -> bool:
@@ -118,7 +131,7 @@ def read_shape(name: str, detail: str) -> OpShape | None:
     if name == "aten::embedding":
         return _embedding(dims, sizes)
     if is_attention(name):
-        return _attention(dims, sizes)
+        return _attention([_heads_first(name, d) for d in dims[:3]], sizes)
     return _norm(name, dims, sizes)
 
 
@@ -150,23 +163,30 @@ def _gemm(name: str, dims: list[list[int]], sizes: Sequence[int | None]) -> OpSh
         weight=_times(inner * columns + bias, sizes[first + 1]),
         activation=_times(rows * (inner + columns), sizes[first]),
         flops=2 * rows * inner * columns,
+        rows=rows,
+        inner=inner,
+        columns=columns,
     )
 
 
 def _batched(a: list[int], b: list[int], size: int | None) -> OpShape | None:
-    """A matrix product batched over heads: the queries against the cached keys, or the weights against the values.
+    """A matrix product batched over heads, tables or experts; ``kv`` is what it reads where it turns out to attend.
 
-    A product over an inner dimension of 1 is an outer product (rotary angles), not attention.
+    A product over an inner dimension of 1 is an outer product (rotary angles) and tells nothing.
     """
     if len(a) != len(b) or a[-1] != b[-2] or a[-1] < 2:
         return None
     return OpShape(
-        ShapeKind.ATTENTION,
+        ShapeKind.BATCHED,
+        weight=-1,
         kv=_times(prod(b), size),
         flops=2 * prod(a) * b[-1],
         queries=a[-2],
         batch=a[0] if len(a) == 4 else -1,
         kv_itemsize=-1 if size is None else size,
+        rows=prod(a[:-1]),
+        inner=a[-1],
+        columns=b[-1],
     )
 
 
@@ -175,6 +195,14 @@ def _embedding(dims: list[list[int]], sizes: Sequence[int | None]) -> OpShape | 
         return None
     tokens = prod(dims[1])
     return OpShape(ShapeKind.EMBED, gather=_times(tokens * dims[0][1], sizes[0]), flops=0)
+
+
+def _heads_first(name: str, dims: list[int]) -> list[int]:
+    """[requests, heads, tokens, width] of an operand of attention ``name``.
+
+    The operators below ``scaled_dot_product_…`` take tokens before heads.
+    """
+    return [dims[0], dims[2], dims[1], dims[3]] if name.endswith(_TOKENS_FIRST) and len(dims) == 4 else dims
 
 
 def _attention(dims: list[list[int]], sizes: Sequence[int | None]) -> OpShape | None:
@@ -209,18 +237,22 @@ def _append(name: str, dims: list[Any], types: list[Any], concrete: Any) -> OpSh
 
 
 def _cat(dims: list[Any], concrete: Any) -> OpShape | None:
-    """A KV append written as a concatenation: past and new K (or V) joined along the token axis, the last but one."""
+    """What may be a KV append: past and new K (or V) joined along the token axis, the last but one.
+
+    Many things are joined so (a class token, a prompt's text and image): ``attention.growing`` tells a cache.
+    """
     parts = dims[0] if dims else None
     if not isinstance(parts, list) or len(parts) != 2 or not all(_is_dims(p) for p in parts) or len(parts[1]) < 3:
         return None
     past, new = parts
     axis = concrete[1] if isinstance(concrete, list) and len(concrete) > 1 else ""
     # A cache that is still empty is a tensor without axes: [0].
-    same = past == [0] or (len(past) == len(new) and past[:-2] == new[:-2] and past[-1] == new[-1])
+    empty = past == [0]
+    same = empty or (len(past) == len(new) and past[:-2] == new[:-2] and past[-1] == new[-1])
     if not same or axis not in ("-2", str(len(new) - 2)):
         return None
-    elements = prod(new)
-    return OpShape(ShapeKind.APPEND, append=-1, append_elements=elements, flops=0)
+    tokens = new[-2] + (0 if empty else past[-2])
+    return OpShape(ShapeKind.APPEND, append=-1, append_elements=prod(new), queries=new[-2], keys=tokens)
 
 
 def _norm(name: str, dims: list[list[int]], sizes: Sequence[int | None]) -> OpShape | None:

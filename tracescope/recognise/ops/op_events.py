@@ -4,17 +4,30 @@ On a device every event is an op event. Without a device an op event is an outer
 that operator calls belongs to it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracescope.core.columns import I32, I64, U8, U16, Bool
+from tracescope.core.ownership import union_of
 from tracescope.core.raw import RawTrace
+from tracescope.core.report import Inference
+from tracescope.core.units import duration, plural
 from tracescope.recognise.names.collective_bytes import read_collective
+from tracescope.recognise.names.compiler_ops import family_by_compiler
 from tracescope.recognise.names.kernel_rules import KERNEL_RULES, OPERATOR_RULES, Family, Rule, classify
-from tracescope.recognise.names.shapes import GEMM_LEAVES, OpShape, ShapeKind, is_attention, is_shaped, read_shape
-from tracescope.recognise.tracks.launches import Launches, enclosing, outermost
+from tracescope.recognise.names.shapes import GEMM_LEAVES, OpShape, ShapeKind, is_attention
+from tracescope.recognise.ops.attention import read_shapes, unfounded_appends, with_attention_of, written_out
+from tracescope.recognise.ops.carriers import (
+    FAMILY_OF_SHAPE,
+    carriers_on_device,
+    family_of_operator,
+    kinds_of,
+    launching_operators,
+    prepares,
+)
+from tracescope.recognise.tracks.launches import Launches, outermost
 from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole
 
 I8 = NDArray[np.int8]
@@ -37,41 +50,7 @@ class OpEvents:
     member_shape: I32
     shapes: tuple[OpShape, ...]
     on_device: bool
-
-
-@dataclass(frozen=True, eq=False)
-class _Shapes:
-    """The distinct shapes of some rows: ``of_row`` int32 per row (-1 none) into ``shapes``."""
-
-    of_row: I32
-    shapes: tuple[OpShape, ...]
-
-
-def _shapes_of(raw: RawTrace, rows: I64) -> _Shapes:
-    """Read the shapes of ``rows`` once per distinct (name, detail)."""
-    e = raw.events
-    of_row = np.full(len(rows), -1, np.int32)
-    shaped = np.array([is_shaped(n) for n in raw.names] or [False])[e.name[rows]] & (e.detail[rows] > 0)
-    picked = np.flatnonzero(shaped)
-    key = e.name[rows[picked]].astype(np.int64) << 32 | e.detail[rows[picked]]
-    distinct, inverse = np.unique(key, return_inverse=True)
-    shapes: list[OpShape] = []
-    index: dict[OpShape, int] = {}
-    number = np.full(len(distinct), -1, np.int32)
-    for i, k in enumerate(distinct.tolist()):
-        shape = read_shape(raw.names[k >> 32], raw.details[k & 0xFFFFFFFF])
-        if shape is not None:
-            if shape not in index:
-                index[shape] = len(shapes)
-                shapes.append(shape)
-            number[i] = index[shape]
-    of_row[picked] = number[inverse.reshape(-1)]
-    return _Shapes(of_row, tuple(shapes))
-
-
-def _kinds(shapes: tuple[OpShape, ...], index: I32) -> I8:
-    """The ShapeKind of each shape index, -1 for none."""
-    return np.array([*(s.kind for s in shapes), -1], np.int8)[index]
+    inferred: tuple[Inference, ...] = ()
 
 
 def device_op_events(raw: RawTrace, plan: TrackPlan, launches: Launches, rules: tuple[Rule, ...] = ()) -> OpEvents:
@@ -82,94 +61,64 @@ def device_op_events(raw: RawTrace, plan: TrackPlan, launches: Launches, rules: 
     e = raw.events
     row = np.flatnonzero(plan.at(TrackRole.DEVICE))
     row = row[np.argsort(e.start[row], kind="stable")]
-    family_of_name, roles_of_name = classify(raw.telling_names, e.name[row], (*rules, *KERNEL_RULES))
-    family = family_of_name[e.name[row]]
-    roles = roles_of_name[e.name[row]]
+    name = e.name[row]
+    family_of_name, roles_of_name = classify(raw.telling_names, name, (*rules, *KERNEL_RULES))
+    family = family_of_name[name]
+    _by_compiler(raw, row, family)
     by = launching_operators(raw, plan, launches.call[row])
+    shape = carriers_on_device(family, by, e.duration[row], prepares(raw, name))
+    inferred = _by_operator(raw, plan, launches.call[row], row, family)
+    part = written_out(raw, name, family, shape, by.shapes)
+    shapes, as_attention = with_attention_of(by.shapes)
+    family[part], shape[part] = Family.ATTENTION, as_attention[shape[part]]
+    told, _ = classify(raw.telling_names, name, rules) if rules else (np.zeros(len(raw.names), np.uint8), None)
+    unfounded = unfounded_appends(raw, name, family) & (told[name] == Family.NONE)
+    family[unfounded], shape[unfounded] = Family.ELEMENTWISE, -1
+    shapes, shape = _messages(raw, row, family, shapes, shape)
     none = np.empty(0, np.int64)
-    shape = carriers_on_device(family, by)
-    shapes = list(by.shapes)
+    return OpEvents(row, family, roles_of_name[name], shape, none, none, none.astype(np.int32), shapes, True, inferred)
+
+
+def _messages(
+    raw: RawTrace, row: I64, family: U8, shapes: tuple[OpShape, ...], shape: I32
+) -> tuple[tuple[OpShape, ...], I32]:
+    """``shapes`` and ``shape`` with the messages that were recorded with collectives."""
+    e = raw.events
+    grown = list(shapes)
     messages = np.flatnonzero(family == Family.COMMUNICATION)
     for detail in np.unique(e.detail[row[messages]]).tolist():
         message = read_collective(raw.details[detail])
         if message is not None:
-            shape[messages[e.detail[row[messages]] == detail]] = len(shapes)
-            shapes.append(message)
-    return OpEvents(row, family, roles, shape, none, none, none.astype(np.int32), tuple(shapes), True)
+            shape[messages[e.detail[row[messages]] == detail]] = len(grown)
+            grown.append(message)
+    return tuple(grown), shape
 
 
-@dataclass(frozen=True, eq=False)
-class LaunchedBy:
-    """The operator that ran around each of some calls: its row (-1 none), and its ``shape`` into ``shapes`` (-1 none).
-
-    Only operators that record shapes are looked for.
-    """
-
-    operator: I64
-    shape: I32
-    shapes: tuple[OpShape, ...]
-
-
-def launching_operators(raw: RawTrace, plan: TrackPlan, calls: I64) -> LaunchedBy:
-    """The innermost operator with shapes around each row of ``calls`` (-1: no call is known)."""
+def _by_compiler(raw: RawTrace, row: I64, family: U8) -> None:
+    """What a compiler says of its own op, in place, where the op's name tells no more than that it is one."""
     e = raw.events
-    leaf = np.array([n in GEMM_LEAVES or is_attention(n) or is_shaped(n) for n in raw.names] or [False])
-    operators = np.flatnonzero(plan.at(TrackRole.OPERATOR) & leaf[e.name])
-    read = _shapes_of(raw, operators)
-    carrying = operators[read.of_row >= 0]
-    shape_of_operator = np.full(len(e) + 1, -1, np.int32)
-    shape_of_operator[operators] = read.of_row
-    operator = innermost(raw, calls, carrying)
-    return LaunchedBy(operator, shape_of_operator[operator], read.shapes)
+    vague = np.flatnonzero(np.isin(family, (Family.NONE, Family.ELEMENTWISE)))
+    detail = e.detail[row[vague]]
+    said = np.zeros(len(raw.details) + 1, np.uint8)
+    for code in np.unique(detail).tolist():
+        said[code] = family_by_compiler(raw.details[code])
+    family[vague] = np.where(said[detail] != Family.NONE, said[detail], family[vague])
 
 
-def innermost(raw: RawTrace, calls: I64, outer: I64) -> I64:
-    """For each row of ``calls`` (-1: none) the innermost row of ``outer`` around it on its thread, -1 for none."""
-    result = np.full(len(calls), -1, np.int64)
-    known = np.flatnonzero(calls >= 0)
-    for level in _levels(raw, outer):
-        found = enclosing(raw, calls[known], level)
-        # Deeper levels come later and replace what lies around them.
-        result[known] = np.where(found >= 0, found, result[known])
-    return result
-
-
-def carriers_on_device(family: U8, by: LaunchedBy) -> I32:
-    """The shape each op event carries, -1 for none: one kernel of an operator, the first of the family it is about.
-
-    ``family`` is changed in place where a kernel's name says nothing and its operator's shapes do.
-    """
-    kind = _kinds(by.shapes, by.shape)
-    vague = np.isin(family, (Family.ELEMENTWISE, Family.GEMM, Family.NONE, Family.EMBED))
-    family[vague & (kind == ShapeKind.APPEND)] = Family.APPEND
-    family[vague & (kind == ShapeKind.ATTENTION)] = Family.ATTENTION
-    wanted = np.array(
-        [
-            Family.GEMM,
-            Family.ATTENTION,
-            Family.APPEND,
-            Family.EMBED,
-            Family.NORM,
-            Family.NONE,
-        ]
-    )[kind]
-    carries = (by.shape >= 0) & (family == wanted)
-    _, first = np.unique(by.operator[carries], return_index=True)
-    main = np.zeros(len(family), bool)
-    main[np.flatnonzero(carries)[first]] = True
-    return np.where(main, by.shape, -1).astype(np.int32)
-
-
-def _levels(raw: RawTrace, rows: I64) -> list[I64]:
-    """``rows`` split into sets that do not nest within a thread, outermost first."""
-    e = raw.events
-    order = rows[np.lexsort((-e.duration[rows], e.start[rows], e.track[rows]))]
-    levels: list[I64] = []
-    while len(order):
-        outer = outermost(raw, order)
-        levels.append(order[outer])
-        order = order[~outer]
-    return levels
+def _by_operator(raw: RawTrace, plan: TrackPlan, call: I64, row: I64, family: U8) -> tuple[Inference, ...]:
+    """Give kernels without a rule the class of the operator that launched them, in place, and say how many took it."""
+    loose = np.flatnonzero(family == Family.NONE)
+    family[loose] = family_of_operator(raw, plan, call[loose])
+    took = loose[family[loose] != Family.NONE]
+    if not len(took):
+        return ()
+    spent = int(raw.events.duration[row[took]].sum())
+    names = len(np.unique(raw.events.name[row[took]]))
+    what = (
+        f"{plural(len(took), 'kernel')} of {plural(names, 'name')} without a rule ({duration(spent)}) are counted as "
+        "what the operator is that launched them"
+    )
+    return (Inference(what, "kernels by their operator", 0.7),)
 
 
 def operator_op_events(raw: RawTrace, plan: TrackPlan, rules: tuple[Rule, ...] = ()) -> OpEvents:
@@ -180,12 +129,11 @@ def operator_op_events(raw: RawTrace, plan: TrackPlan, rules: tuple[Rule, ...] =
     e = raw.events
     rows = np.flatnonzero(plan.at(TrackRole.OPERATOR))
     rows = rows[np.lexsort((-e.duration[rows], e.start[rows], e.track[rows]))]
-    read = _shapes_of(raw, rows)
+    read = read_shapes(raw, rows)
     family_of_name, roles_of_name = classify(raw.names, e.name[rows], (*rules, *OPERATOR_RULES))
     family = family_of_name[e.name[rows]]
-    kind = _kinds(read.shapes, read.of_row)
+    kind = kinds_of(read.shapes, read.of_row)
     name_is = {n: i for i, n in enumerate(raw.names)}
-    family[(kind == ShapeKind.ATTENTION) & (family == Family.GEMM)] = Family.ATTENTION
     family[(kind == ShapeKind.APPEND) & (e.name[rows] == name_is.get("aten::cat", -1))] = Family.APPEND
     family[(kind != ShapeKind.APPEND) & (family == Family.APPEND)] = Family.ELEMENTWISE
     known = np.flatnonzero(family != Family.NONE)
@@ -219,21 +167,42 @@ def operator_op_events(raw: RawTrace, plan: TrackPlan, rules: tuple[Rule, ...] =
         read.shapes,
         False,
     )
+    op_events = _with_attention(raw, op_events)
     _join_written_out(raw, op_events)
     return op_events
 
 
+def _with_attention(raw: RawTrace, op_events: OpEvents) -> OpEvents:
+    """Attention that is written out in operators, and no KV appends where nothing attends."""
+    name = raw.events.name[op_events.row]
+    carried = op_events.shape.copy()
+    inside = np.flatnonzero(op_events.member_shape >= 0)
+    carried[op_events.member_of[inside]] = op_events.member_shape[inside]
+    op_events.family[written_out(raw, name, op_events.family, carried, op_events.shapes)] = Family.ATTENTION
+    # Whatever attends, a batched product in it is a part of it.
+    shapes, as_attention = with_attention_of(op_events.shapes)
+    attends = op_events.family == Family.ATTENTION
+    op_events.shape[attends] = as_attention[op_events.shape[attends]]
+    of = op_events.member_of[inside]
+    within = inside[attends[of]]
+    op_events.member_shape[within] = as_attention[op_events.member_shape[within]]
+    unfounded = unfounded_appends(raw, name, op_events.family)
+    op_events.family[unfounded], op_events.shape[unfounded] = Family.ELEMENTWISE, -1
+    op_events.member_shape[inside[unfounded[of]]] = -1
+    return replace(op_events, shapes=shapes)
+
+
 def unclassified_ns(raw: RawTrace, op_events: OpEvents, counted: Bool) -> int:
-    """Time of the ``counted`` op events (bool[n]) that no rule matched, less what known operators inside took."""
+    """Time of the ``counted`` op events (bool[n]) that no rule matched; of operators, which nest, the time in which no
+    known one ran.
+    """
     e = raw.events
-    unknown = op_events.row[counted & (op_events.family == Family.NONE)]
-    if op_events.on_device or not len(unknown):
-        return int(e.duration[unknown].sum())
-    unknown = unknown[np.lexsort((-e.duration[unknown], e.start[unknown], e.track[unknown]))]
-    outer = unknown[outermost(raw, unknown)]
-    known = op_events.row[op_events.family != Family.NONE]
-    inside = known[enclosing(raw, known, outer) >= 0]
-    return int(e.duration[outer].sum() - e.duration[inside].sum())
+    none = op_events.family == Family.NONE
+    if op_events.on_device or not (none & counted).any():
+        return int(e.duration[op_events.row[counted & none]].sum())
+    busy, known = (union_of(e.start[rows], e.start[rows] + e.duration[rows])
+                   for rows in (op_events.row[counted], op_events.row[counted & ~none]))  # fmt: skip
+    return busy - known
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,10 +222,11 @@ def _carriers(raw: RawTrace, operators: _Operators, roots: I64, members: I64, me
     leaf_name = np.array([n in GEMM_LEAVES or is_attention(n) for n in raw.names] or [False])
     is_leaf = leaf_name[e.name[rows]] & (shape >= 0)
     wanted = np.array(
-        [Family.GEMM, Family.ATTENTION, Family.APPEND, Family.EMBED, Family.NORM, 255],
+        [*(FAMILY_OF_SHAPE.get(ShapeKind(k), 255) for k in range(len(ShapeKind))), 255],
         np.uint8,
     )[kind]
-    leaf_member = is_leaf[members] & (wanted[members] == family[roots[member_of]])
+    attends = (kind[members] == ShapeKind.BATCHED) & (family[roots[member_of]] == Family.ATTENTION)
+    leaf_member = is_leaf[members] & ((wanted[members] == family[roots[member_of]]) | attends)
     # Of nested leaves (fused attention inside fused attention) the innermost one carries.
     leaf_member_rows = np.flatnonzero(leaf_member)
     if len(leaf_member_rows) > 1:

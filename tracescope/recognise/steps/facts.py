@@ -19,12 +19,15 @@ from tracescope.recognise.work.work import StepSetting
 class Seen:
     """What shapes show of each step: batch, query tokens, tokens in the cache the attention saw; int64[steps], -1.
 
+    ``rows``, ``last_rows``: the most rows that a matrix product of the step has, and those of its last one.
     ``appends``, ``attends``: how many KV appends and attentions it has.
     """
 
     batch: I64
     queries: I64
     keys: I64
+    rows: I64
+    last_rows: I64
     appends: I64
     attends: I64
     selects: np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -44,12 +47,17 @@ def look_at_steps(op_events: OpEvents, step: I32, steps: int) -> Seen:
         column = np.full(steps, -1, np.int64)
         column[which] = values[shape[found[first]]]
         columns.append(column)
+    rows = np.array([s.rows if s.kind is ShapeKind.GEMM else -1 for s in op_events.shapes] + [-1], np.int64)[shape]
+    products = np.flatnonzero((rows >= 0) & (step >= 0))
+    most, last_rows = np.full(steps, -1, np.int64), np.full(steps, -1, np.int64)
+    np.maximum.at(most, step[products], rows[products])
+    last_rows[step[products]] = rows[products]  # of several the last is kept
     inside = step >= 0
     appends = np.bincount(step[inside & (op_events.family == Family.APPEND)], minlength=steps).astype(np.int64)
     attention = np.isin(op_events.family, (Family.ATTENTION, Family.ATTENTION_PART))
     attends = np.bincount(step[inside & attention], minlength=steps).astype(np.int64)
     selects = np.bincount(step[inside & (op_events.family == Family.SAMPLE)], minlength=steps) > 0
-    return Seen(columns[0], columns[1], columns[2], appends, attends, selects)
+    return Seen(columns[0], columns[1], columns[2], most, last_rows, appends, attends, selects)
 
 
 def describe_steps(
@@ -68,7 +76,7 @@ def describe_steps(
     for i, marker in enumerate(markers):
         batch = marker.batch if marker.batch >= 0 else int(seen.batch[i])
         keys = int(seen.keys[i])
-        fact = StepSetting(kinds[i], batch, tokens=_tokens(kinds[i], marker, batch, int(seen.queries[i])))
+        fact = StepSetting(kinds[i], batch, tokens=_tokens(kinds[i], marker, batch, seen, i), decodes=marker.decodes)
         said = marker.context_tokens
         decode = kinds[i] is StepKind.DECODE
         if said >= 0:
@@ -94,9 +102,19 @@ def _kind(marker: Marker, seen: Seen, step: int) -> StepKind:
     if seen.queries[step] == 1:
         return StepKind.DECODE
     if seen.queries[step] > 1:
-        # Without a cache that it fills it is no prompt: a forward pass of something else, training perhaps.
-        return StepKind.PREFILL if seen.appends[step] else StepKind.OTHER
-    return StepKind.DECODE if seen.appends[step] >= 2 else StepKind.OTHER
+        # Without a cache that it fills, in a run that generates nothing, it is no prompt: something else, training
+        # perhaps.
+        return StepKind.PREFILL if seen.appends[step] or (seen.queries == 1).any() else StepKind.OTHER
+    if seen.appends[step] < 2:
+        return StepKind.OTHER
+    return StepKind.PREFILL if _computes_a_prompt(seen, step) else StepKind.DECODE
+
+
+def _computes_a_prompt(seen: Seen, step: int) -> bool:
+    """Whether the products of the layers have far more rows than the last one: all tokens of a prompt, and the one
+    token a request whose logits are wanted. A graph may be padded, to less than twice the rows.
+    """
+    return bool(seen.rows[step] >= 2 * seen.last_rows[step] > 0)
 
 
 def _is_constant(keys: I64) -> bool:
@@ -104,12 +122,15 @@ def _is_constant(keys: I64) -> bool:
     return len(keys) > 1 and bool((keys >= 0).all()) and len(np.unique(keys)) == 1
 
 
-def _tokens(kind: StepKind, marker: Marker, batch: int, queries: int) -> int:
+def _tokens(kind: StepKind, marker: Marker, batch: int, seen: Seen, step: int) -> int:
     if marker.new_tokens >= 0:
         return marker.new_tokens
     if kind is StepKind.DECODE:
         return batch
-    return batch * queries if batch >= 0 and queries >= 0 else -1
+    queries = int(seen.queries[step])
+    if batch >= 0 and queries >= 0:
+        return batch * queries
+    return int(seen.rows[step]) if kind is StepKind.PREFILL else -1
 
 
 def _allocation_notes(facts: Sequence[StepSetting], seen: Seen) -> list[Inference]:

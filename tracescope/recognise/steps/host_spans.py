@@ -11,7 +11,8 @@ from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
 from tracescope.recognise.names.kernel_rules import Family
 from tracescope.recognise.names.markers import SAMPLE_SCOPES, Marker, read_marker
-from tracescope.recognise.ops.op_events import OpEvents, innermost
+from tracescope.recognise.ops.carriers import innermost
+from tracescope.recognise.ops.op_events import OpEvents
 from tracescope.recognise.tracks.launches import Launches
 from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole
 

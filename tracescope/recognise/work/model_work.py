@@ -103,7 +103,8 @@ class ModelWork:
         return amount * here // sum(elements) - amount * upto // sum(elements)
 
     def attention(self, layer: int, batch: int, context: int) -> tuple[int, int]:
-        """KV bytes and FLOPs of attention for ``batch`` requests with ``context`` cached tokens between them.
+        """KV bytes and FLOPs of attention for ``batch`` decoding requests with ``context`` cached tokens between
+        them.
 
         Where the layer does not read everything, the requests are taken to be of one length; ``batch`` -1 is not
         known, and then so are the FLOPs, and the bytes of such a layer.

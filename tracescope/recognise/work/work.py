@@ -52,8 +52,9 @@ COMPANION = WorkRow(activation=0, flops=0)
 class StepSetting:
     """What is known of one step when its bytes are counted; -1 where not known.
 
-    ``context`` tokens cached before the step, summed over ``batch`` requests; ``tokens`` computed in it.
-    ``allocated``: its shapes show the allocated cache, so that they do not tell how much of it was read.
+    ``context`` tokens cached before the step, summed over ``batch`` requests, of a mixed step over the ``decodes`` of
+    them that decode; ``tokens`` computed in it. ``allocated``: its shapes show the allocated cache, so that they do not
+    tell how much of it was read.
     """
 
     kind: StepKind = StepKind.OTHER
@@ -62,6 +63,12 @@ class StepSetting:
     tokens: int = UNKNOWN
     context_from: BytesFrom = BytesFrom.NONE
     allocated: bool = False
+    decodes: int = UNKNOWN
+
+    @property
+    def attending(self) -> int:
+        """The requests over which ``context`` is summed; -1 where not known."""
+        return self.decodes if self.kind is StepKind.MIXED else self.batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +219,9 @@ class _Counter:
             size = self.kv_itemsize
             known = shape.append if shape.append >= 0 else shape.append_elements * size if size > 0 else UNKNOWN
             return replace(row, kv_append=known)
+        if shape.kind is ShapeKind.BATCHED:
+            # Its second operand may be weights (stacked ones), a cache or neither.
+            return replace(row, kv_read=UNKNOWN, kv_append=UNKNOWN)
         if shape.kind is not ShapeKind.ATTENTION:
             return row
         if not facts.allocated or shape.keys < 0:
@@ -244,7 +254,7 @@ class _Counter:
             return row
         if facts.context < 0:
             return replace(row, kv_read=UNKNOWN, flops=UNKNOWN, bytes_from=BytesFrom.NONE)
-        read, flops = self.model.attention(place.layer, facts.batch, facts.context)
+        read, flops = self.model.attention(place.layer, facts.attending, facts.context)
         decode = facts.kind is StepKind.DECODE
         return replace(row, kv_read=read, flops=flops if decode else UNKNOWN, bytes_from=facts.context_from)
 
@@ -265,7 +275,8 @@ def _unknown(op: Op, category: Category) -> WorkRow:
     if op is Op.NORM:
         return WorkRow(weight_read=UNKNOWN, flops=0)
     if category is Category.WEIGHT_READ:
-        return WorkRow(weight_read=UNKNOWN)
+        # By its name alone a product may also be one of an attention that is written out.
+        return WorkRow(weight_read=UNKNOWN, kv_read=UNKNOWN)
     if category is Category.KV_READ:
         return WorkRow(kv_read=UNKNOWN)
     if category is Category.KV_APPEND:
