@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recordings import ADD, APPEND, ATTENTION, COMBINE, GEMM, NORM, Recording
 
+from tests.kit.recordings import ADD, APPEND, ATTENTION, COMBINE, GEMM, NORM, Recording
 from tracescope.core.category import Category, Op
 from tracescope.core.trace import Trace
 from tracescope.recognise.recognise import recognise

@@ -4,7 +4,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from tests.kit.pictures import document_of, llama
-from tests.kit.traces import kernel, make_trace
+from tests.kit.traces import THREAD, St, kernel, make_trace
 from tracescope.analysis.steps import steps_table
 from tracescope.core.category import Category, Op, TrackKind
 from tracescope.core.timerange import TimeRange
@@ -35,10 +35,8 @@ def test_a_range_counts_the_part_of_an_event_that_lies_inside() -> None:
 
 
 def test_a_range_counts_operators_once_however_they_nest() -> None:
-    thread = Track(TrackKind.HOST_THREAD, "thread 1")
-    outer = Made(0, 4000, category=Category.COMPUTE, step=0)
-    inner = Made(1000, 2000, category=Category.WEIGHT_READ, step=0)
-    document = document_of(make_trace([outer, inner], [(0, 4000)], (thread,)))
+    outer, inner = kernel(0, 4000, Category.COMPUTE), kernel(1000, 2000, Category.WEIGHT_READ)
+    document = document_of(make_trace([outer, inner], [St(0, 4000)], (THREAD,)))
     rows = {label: result for label, _, result in inspect_range(document, TimeRange(0, 4000)).rows}
     assert (rows["busy"], rows["W"], rows["C"]) == ("4.0 µs", "2.0 µs", "2.0 µs")
 
