@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.floor.layered import windowed
 from tests.kit.recordings import ADD, APPEND, ATTENTION, GEMM, NORM, Recording, decode_kernels
-from tests.kit.windows import windowed
 from tracescope.core.category import Category, Op, StepKind
 from tracescope.core.model import ModelSpec
 from tracescope.core.trace import Trace
