@@ -33,8 +33,9 @@ from tracescope.synth.calibration import (
 )
 from tracescope.synth.decode import synthesize
 from tracescope.synth.demand import demand_of, exchanged_bytes
+from tracescope.synth.latency import latency_of, step_latency
 from tracescope.synth.plan import plan_steps
-from tracescope.synth.prediction import Predictor, all_reduce_latency
+from tracescope.synth.prediction import Predictor
 from tracescope.synth.step_times import StepTimes
 from tracescope.synth.timing import CALIBRATED, KERNELS, expected_ns
 
@@ -252,7 +253,32 @@ def test_a_prediction_names_its_host_and_its_error() -> None:
 
 
 def test_latency_stands_beside_the_floor() -> None:
-    found = all_reduce_latency(load_model("llama-3-70b"), Workload(16, 512, tensor_parallel=8), basis_of("h100-sxm"))
+    found = step_latency(load_model("llama-3-70b"), Workload(16, 512, tensor_parallel=8), basis_of("h100-sxm"))
     assert found is not None
-    assert (found.count, found.least_s, found.most_s) == (160, pytest.approx(2.8e-6), pytest.approx(3.5e-6))
-    assert all_reduce_latency(LLAMA, Workload(), basis_of("h100-sxm")) is None
+    assert found.count == 160
+    assert found.seconds == pytest.approx(160 * calibration().fit(ALL_REDUCE, "h100-sxm").fixed_ns * 1e-9)
+    assert found.words == (
+        "160 × 2.8–3.5 µs (measured on H100 SXM, 2–8 ranks, 8 KiB) = + 0.45–0.56 ms (476.9 µs by the fitted law), "
+        "not part of the floor"
+    )
+    assert step_latency(LLAMA, Workload(), basis_of("h100-sxm")) is None
+    for basis in (basis_of("mi300x"), make_basis(None, "1TB/s")):
+        elsewhere = latency_of(3, basis)
+        assert elsewhere is not None
+        assert elsewhere.pooled
+        assert "this machine has no rows" in elsewhere.words
+
+
+def test_all_reduces_of_a_synthesised_step_have_the_error_that_is_printed() -> None:
+    """Llama-3-8B has messages of 8 KiB a request, the sizes of the rows; each with the gap that is before it."""
+    off = []
+    for row in records(ALL_REDUCE):
+        workload = Workload(row["message_bytes"] // 8192, 64, tensor_parallel=row["ranks"])
+        e = synthesize(LLAMA, basis_of("h100-sxm"), workload, steps=12, profile=CALIBRATED, seed=3).events
+        order = np.argsort(e.start, kind="stable")
+        at = np.flatnonzero(e.op[order] == Op.ALL_REDUCE)
+        took = float((e.end[order][at] - e.end[order][at - 1]).mean())
+        off.append(abs(took / 1e3 / row["us"] - 1))
+    fit = calibration().fit(ALL_REDUCE, "h100-sxm")
+    assert np.mean(off) == pytest.approx(fit.error, abs=0.002)
+    assert max(off) == pytest.approx(fit.worst, abs=0.005)

@@ -1,5 +1,7 @@
 """Rows of the panels: a range counts what lies inside it, tables follow the selection and fit small windows."""
 
+from pathlib import Path
+
 import pytest
 from pytestqt.qtbot import QtBot
 
@@ -7,18 +9,24 @@ from tests.kit.pictures import document_of, llama
 from tests.kit.traces import THREAD, St, kernel, make_trace
 from tracescope.analysis.steps import steps_table
 from tracescope.core.category import Category, Op, TrackKind
+from tracescope.core.model import Workload
 from tracescope.core.timerange import TimeRange
 from tracescope.core.trace import Track
 from tracescope.floor.energy import Energy, worth_a_range
+from tracescope.models import load_hardware, load_model, make_basis
+from tracescope.synth.decode import synthesize
 from tracescope.ui.main_window import MainWindow
 from tracescope.ui.paint.time_axis import ticks
+from tracescope.ui.panels.constraints import dependence_lines
 from tracescope.ui.panels.layers import LayersPanel
 from tracescope.ui.panels.steps import steps_columns
 from tracescope.ui.panels.where_the_gap_goes import row_height
 from tracescope.ui.status import status_parts
+from tracescope.view.document import Document
 from tracescope.view.inspection import inspect_event, inspect_step
 from tracescope.view.overlays import shown_overlays
 from tracescope.view.range_statistics import inspect_range
+from tracescope.view.step_latency import latency_of_step
 
 
 def test_a_range_counts_the_part_of_an_event_that_lies_inside() -> None:
@@ -122,3 +130,19 @@ def test_labels_of_a_time_axis_have_one_unit(end: int) -> None:
     assert len(labels) > 2
     assert len({label.split()[-1] for label in labels}) == 1
     assert len(set(labels)) == len(labels)
+
+
+def test_a_step_of_several_ranks_says_what_its_all_reduces_take() -> None:
+    basis = make_basis(load_hardware("h100-sxm"))
+    trace = synthesize(load_model("llama-3-8b"), basis, Workload(4, 512, tensor_parallel=4), steps=2)
+    document = Document(trace, basis, Path("ranks"))
+    rows = inspect_step(document, 1).rows
+    assert ("latency", "64 × 2.8–3.5 µs", "+ 0.18–0.22 ms") in rows
+    assert ("", "not part of the floor; measured on H100 SXM, 2–8 ranks, 8 KiB", "") in rows
+    _, lines = dependence_lines(document.constraints(1), latency_of_step(document, 1))
+    assert lines[-2:] == (
+        "all-reduce latency: 64 × 2.8–3.5 µs = + 0.18–0.22 ms",
+        "not part of the floor; measured on H100 SXM, 2–8 ranks, 8 KiB",
+    )
+    assert latency_of_step(llama(), 1) is None
+    assert not any(label == "latency" for label, _, _ in inspect_step(llama(), 1).rows)

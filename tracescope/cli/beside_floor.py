@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from tracescope.core import units
 from tracescope.floor.step_floor import StepFloor
-from tracescope.models import load_hardware
-from tracescope.synth.prediction import VLLM, Latency, Predicted, Predictor, all_reduce_latency
+from tracescope.synth.latency import TITLE, Latency, step_latency
+from tracescope.synth.prediction import VLLM, Predicted, Predictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class Beside:
     def of(cls, floor: StepFloor, predictor: Predictor) -> Self:
         """What stands beside ``floor``, by the predictor of its model and machine."""
         model, workload, basis = floor.model, floor.workload, floor.basis
-        return cls(predictor.at(workload.batch, workload.context), all_reduce_latency(model, workload, basis))
+        return cls(predictor.at(workload.batch, workload.context), step_latency(model, workload, basis))
 
     def document(self) -> dict[str, Any]:
         """The JSON keys ``predicted``, ``latency_s`` and ``latency_source``."""
         return {
             "predicted": None if self.predicted is None else asdict(self.predicted),
             "latency_s": None if self.latency is None else self.latency.seconds,
-            "latency_source": None if self.latency is None else latency_words(self.latency),
+            "latency_source": None if self.latency is None else self.latency.source,
         }
 
     def lines(self) -> Iterator[tuple[str, str]]:
@@ -36,7 +36,7 @@ class Beside:
         if self.predicted is not None:
             yield "predicted", predicted_words(self.predicted)
         if self.latency is not None:
-            yield "latency", latency_words(self.latency)
+            yield "", f"{TITLE}: {self.latency.words}"
 
 
 def predicted_words(found: Predicted) -> str:
@@ -53,15 +53,3 @@ def how_predicted(found: Predicted) -> str:
     )
     pooled = "; nothing of this machine was measured: from others" if found.pooled else ""
     return f"{how}{pooled}"
-
-
-def latency_words(found: Latency) -> str:
-    """``160 all-reduces × 2.8–3.5 µs (measured on …) = + 0.448–0.560 ms, not part of the floor``."""
-    least, most = found.least_s * 1e6, found.most_s * 1e6
-    low, high = found.count * found.least_s * 1e3, found.count * found.most_s * 1e3
-    fewest, most_ranks = found.ranks
-    where = f"{load_hardware(found.measured_on).title}, {fewest}–{most_ranks} ranks, {found.message_bytes >> 10} KiB"
-    return (
-        f"{found.count:,} all-reduces × {least:.1f}–{most:.1f} µs (measured on {where}) = + {low:,.3f}–{high:,.3f} ms "
-        f"({units.seconds(found.seconds)} by the fitted law), not part of the floor"
-    )

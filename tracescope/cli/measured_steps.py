@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.dtypes import weight_dtype
 from tracescope.floor.pricing import ops_total_s
+from tracescope.floor.step_ops import counted_ops
 from tracescope.models import load_hardware, load_model, make_basis
 from tracescope.synth.calibrated import NO_HOST, vllm_host
 from tracescope.synth.calibration import (
@@ -109,7 +111,7 @@ def left_out(steps: list[MeasuredStep], *, by: str) -> list[Prediction]:
     for name in dict.fromkeys(_group(step, by) for step in steps):
         mine = [step for step in steps if _group(step, by) == name]
         others = [step for step in steps if step.served and _group(step, by) != name]
-        fits = fit_kernels(lambda row, name=name: _is_of(row, name, by))  # type: ignore[misc]
+        fits = fit_kernels(partial(_is_of, step=mine[0], by=by))
         with calibrated_by(Calibration(fits, calibration().host)):
             host = refit_host(others, calibration().host.source) if others else calibration().host
         with calibrated_by(Calibration(fits, host)):
@@ -123,11 +125,22 @@ def _group(step: MeasuredStep, by: str) -> str:
     return step.basis.hardware.name if step.basis.hardware else ""
 
 
-def _is_of(row: dict[str, object], name: str, by: str) -> bool:
-    """Whether a row of kernels is of the model or machine ``name``; engines' own rows are of no model."""
+def _is_of(row: dict[str, object], *, step: MeasuredStep, by: str) -> bool:
+    """Whether a row of kernels is of the machine or the model of ``step``.
+
+    Engines' own tables name no model: of a model are the matrices that have the size of one of its own.
+    """
     if by == "machine":
-        return row["machine"] == name
-    return str(row["from"]).lower().removeprefix("meta-").removesuffix("-hf") == name
+        return row["machine"] == _group(step, by)
+    named = str(row["from"]).lower().removeprefix("meta-").removesuffix("-hf")
+    return named == step.model.name or row.get("weight_bytes") in _matrices(step.model)
+
+
+@lru_cache(maxsize=64)
+def _matrices(model: ModelSpec) -> frozenset[int]:
+    """Bytes of each matrix of a model in 16 bit, as single kernels were measured."""
+    plain = replace(model, weights="bf16", lm_head="bf16")
+    return frozenset(op.weight_read for op, _ in counted_ops(plain, Workload())) - {0}
 
 
 def step_errors(steps: list[MeasuredStep]) -> tuple[StepError, ...]:

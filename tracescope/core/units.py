@@ -21,6 +21,14 @@ def size(count: float | None) -> str:
     return MISSING if count is None or count < 0 else _scaled(count, "B")
 
 
+def binary_size(count: int) -> str:
+    """Bytes that are counted in powers of two, such as messages of a benchmark: ``8 KiB``, ``1 MiB``."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 1 << power and count % (1 << power) == 0:
+            return f"{count >> power:,} {unit}"
+    return f"{count:,} B"
+
+
 def rate(bytes_per_s: float | None) -> str:
     """Bandwidth: ``3.35 TB/s``, ``864.0 GB/s``; a third decimal where that is exact (``1.555 TB/s``)."""
     if bytes_per_s is None:

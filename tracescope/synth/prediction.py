@@ -3,13 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tracescope.core.category import Op
 from tracescope.core.errors import TraceError
 from tracescope.core.hardware import Basis
 from tracescope.core.model import ModelSpec, Workload
-from tracescope.floor.step_ops import counted_ops
 from tracescope.synth.calibrated import NO_HOST, HostOverhead
-from tracescope.synth.calibration import ALL_REDUCE, POOLED, calibration, records
+from tracescope.synth.calibration import POOLED, calibration
 from tracescope.synth.step_times import StepTimes
 from tracescope.synth.timing import CALIBRATED
 
@@ -60,35 +58,3 @@ class Predictor:
             self._host.name,
             None if error is None else "machines" if error.machine == POOLED else "models",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """What the all-reduces of a step take beyond their bytes, which is in no floor: ``count`` of them.
-
-    ``seconds`` is by the fixed time of the fitted law; the smallest that were measured (``message_bytes`` between
-    ``ranks``, on ``measured_on``) took ``least_s`` to ``most_s`` each.
-    """
-
-    count: int
-    seconds: float
-    least_s: float
-    most_s: float
-    message_bytes: int
-    ranks: tuple[int, int]
-    measured_on: str
-
-
-def all_reduce_latency(model: ModelSpec, workload: Workload, basis: Basis) -> Latency | None:
-    """The latency of the all-reduces of a step; None without any."""
-    count = sum(n for op, n in counted_ops(model, workload) if op.op is Op.ALL_REDUCE)
-    if not count:
-        return None
-    rows = records(ALL_REDUCE)
-    smallest = min(row["message_bytes"] for row in rows)
-    measured = [row for row in rows if row["message_bytes"] == smallest]
-    took, ranks = [row["us"] * 1e-6 for row in measured], [row["ranks"] for row in measured]
-    fit = calibration().fit(ALL_REDUCE, basis.hardware.name if basis.hardware else None)
-    return Latency(
-        count, count * fit.fixed_ns / 1e9, min(took), max(took), smallest, (min(ranks), max(ranks)), rows[0]["machine"]
-    )

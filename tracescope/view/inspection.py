@@ -16,9 +16,11 @@ from tracescope.floor.energy import Energy, EnergySplit
 from tracescope.floor.matrices import shard
 from tracescope.floor.pricing import compute_s, memory_s, sent_bytes
 from tracescope.floor.step_ops import kv_bytes_per_token_per_layer, layer_matrices
+from tracescope.synth.latency import NOT_IN_FLOOR
 from tracescope.view.document import Document
 from tracescope.view.floor_words import NO_FLOOR, event_floor, share_of_floor, why_no_floor
 from tracescope.view.step_facts import StepFacts, step_facts
+from tracescope.view.step_latency import latency_of_step
 
 Row = tuple[str, str, str]
 """Label, expression with its operands and units, result."""
@@ -280,6 +282,14 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
+def _latency_rows(document: Document, step: int) -> list[Row]:
+    """What all-reduces take however little they send, marked as no part of the floor above it."""
+    latency = latency_of_step(document, step)
+    if latency is None:
+        return []
+    return [("latency", latency.product, latency.added), ("", f"{NOT_IN_FLOOR}; {latency.source}", "")]
+
+
 def inspect_step(document: Document, step: int) -> Inspection:
     """A whole step: what it moved, its floors, its gap."""
     taken, series = document.breakdown(step), document.series
@@ -311,6 +321,7 @@ def inspect_step(document: Document, step: int) -> Inspection:
     if taken.ops_without_floor:
         unknown = f"bytes unknown, {plural(taken.ops_without_floor, 'op')}"
         rows.append(("no floor", unknown, f"{millis(taken.unknown_ns)} ms"))
+    rows += _latency_rows(document, step)
     rows.append(("idle", "nothing ran on the device", duration(taken.idle_ns)))
     mbu = float(series.mbu[step])
     if not np.isnan(mbu):

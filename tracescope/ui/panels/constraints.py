@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWi
 
 from tracescope.analysis.constraints import ThreeConstraints
 from tracescope.core.units import MISSING, count, millis, one_of_ranks, percent, plural, rate, short_source, size
+from tracescope.synth.latency import NOT_IN_FLOOR, TITLE, Latency
 from tracescope.ui.fonts import text_width
 from tracescope.ui.messages import plain_tooltip
 from tracescope.ui.paint.canvas import RIGHT, Canvas, Style
@@ -15,6 +16,7 @@ from tracescope.ui.panels.panel import NO_STEPS, PanelWidget
 from tracescope.ui.session import Session
 from tracescope.ui.theme import LIGHT, Theme
 from tracescope.view.picture_words import wrapped
+from tracescope.view.step_latency import latency_of_step
 
 _LINE = 15
 _MOST_CHIPS = 16
@@ -53,12 +55,20 @@ def bandwidth_lines(shown: ThreeConstraints) -> tuple[str, Lines]:
     )
 
 
-def dependence_lines(shown: ThreeConstraints) -> tuple[str, Lines]:
+def latency_lines(latency: Latency | None) -> Lines:
+    """What all-reduces take however little they send, which is in no floor; nothing without any."""
+    if latency is None:
+        return ()
+    return f"{TITLE}: {latency.product} = {latency.added}", f"{NOT_IN_FLOOR}; {latency.source}"
+
+
+def dependence_lines(shown: ThreeConstraints, latency: Latency | None = None) -> tuple[str, Lines]:
     """Operations in series, and the rates that follow from waiting for them."""
     d = shown.dependence
     head = f"{plural(d.ops_in_series, 'op')} in series"
     if d.tokens_per_s is None:
-        return head, (f"generated tokens unknown; one token waits {millis(d.duration_ns)} ms",)
+        waits = f"generated tokens unknown; one token waits {millis(d.duration_ns)} ms"
+        return head, (waits, *latency_lines(latency))
     each = d.generated_tokens // d.batch if d.batch > 0 else 0
     accepted = "all accepted" if d.acceptance is not None else "acceptance unknown"
     product = f"{count(d.batch)} req × {count(each)} tok ÷ {millis(d.duration_ns)} ms"
@@ -69,7 +79,7 @@ def dependence_lines(shown: ThreeConstraints) -> tuple[str, Lines]:
         lines.append(f"{per_request:,.1f} tok/s per request, batch {count(d.batch)}")
         if requests is not None:
             lines.append(f"{requests:,.1f} requests/s at {_OUTPUT_TOKENS} tok each")
-    return head, tuple(lines)
+    return head, (*lines, *latency_lines(latency))
 
 
 def _listed(missing: tuple[str, ...], *relevant: str) -> str:
@@ -85,13 +95,14 @@ class ConstraintsView(QWidget):
         self.setAccessibleName("Three constraints")
         self.theme = LIGHT
         self._shown: ThreeConstraints | None = None
+        self._latency: Latency | None = None
 
-    def show_constraints(self, shown: ThreeConstraints | None) -> None:
-        """Draw another step."""
-        self._shown = shown
+    def show_constraints(self, shown: ThreeConstraints | None, latency: Latency | None = None) -> None:
+        """Draw another step, and beside its floor what its all-reduces take."""
+        self._shown, self._latency = shown, latency
         self.setFixedHeight(self.sizeHint().height())
         if shown is not None:
-            texts = (capacity_lines(shown), bandwidth_lines(shown), dependence_lines(shown))
+            texts = self._texts(shown)
             self.setAccessibleDescription("\n".join(" ".join((head, *lines)) for head, lines in texts))
             self.setToolTip(plain_tooltip("" if shown.verdict is None else shown.verdict.why))
         self.update()
@@ -109,11 +120,12 @@ class ConstraintsView(QWidget):
             return
         binds = "" if shown.verdict is None else shown.verdict.binds
         y = 6.0
-        for title, key, (head, lines), paint in (
-            ("Capacity", ("capacity",), capacity_lines(shown), self._capacity_bar),
-            ("Bandwidth", ("weights", "kv"), bandwidth_lines(shown), self._bandwidth_bar),
-            ("Token dependency", ("communication", "compute"), dependence_lines(shown), self._chips),
-        ):
+        parts = (
+            ("Capacity", ("capacity",), self._capacity_bar),
+            ("Bandwidth", ("weights", "kv"), self._bandwidth_bar),
+            ("Token dependency", ("communication", "compute"), self._chips),
+        )
+        for (title, key, paint), (head, lines) in zip(parts, self._texts(shown), strict=True):
             word = f"{binds} binds" if binds in ("compute", "communication") else "binding"
             tag = word if binds in key else ""
             y = self._part(canvas, y, title, tag, head)
@@ -124,6 +136,10 @@ class ConstraintsView(QWidget):
                 canvas.text_in(room, line, Style(11, 400, t.text2))
                 y += _LINE
             y += 5
+
+    def _texts(self, shown: ThreeConstraints) -> tuple[tuple[str, Lines], ...]:
+        """Head and lines of each of the three."""
+        return capacity_lines(shown), bandwidth_lines(shown), dependence_lines(shown, self._latency)
 
     def _part(self, canvas: Canvas, y: float, title: str, tag: str, head: str) -> float:
         t = self.theme
@@ -182,7 +198,7 @@ class ConstraintsView(QWidget):
         shown = self._shown
         if shown is None:
             return QSize(300, 100)
-        lines = sum(len(make(shown)[1]) for make in (capacity_lines, bandwidth_lines, dependence_lines))
+        lines = sum(len(lines) for _, lines in self._texts(shown))
         return QSize(300, 3 * 42 + lines * _LINE + 10)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -219,7 +235,10 @@ class ConstraintsPanel(PanelWidget):
         if (document, step) == self._key:
             return
         self._key = (document, step)
-        self.view.show_constraints(None if document is None or step < 0 else document.constraints(step))
+        if document is None or step < 0:
+            self.view.show_constraints(None)
+        else:
+            self.view.show_constraints(document.constraints(step), latency_of_step(document, step))
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
