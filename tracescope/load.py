@@ -11,6 +11,7 @@ from tracescope.core.model import ModelSpec
 from tracescope.core.raw import RawTrace
 from tracescope.core.trace import Trace, TraceMeta
 from tracescope.floor.dtypes import weight_dtype
+from tracescope.floor.tensor_parallel import split_notes
 from tracescope.io import native, reader_for, save
 from tracescope.lod.pyramid import Pyramid, build_pyramid
 from tracescope.models import contradiction, hardware_for_device, make_basis
@@ -77,7 +78,11 @@ def open_trace(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Progr
 
 
 def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Progress | None = None) -> Trace:
-    """A foreign file as a Trace that carries what it was priced with. Raises TraceError where it cannot be read."""
+    """A foreign file as a Trace that carries what it was priced with.
+
+    Raises TraceError where it cannot be read, or where the model cannot be split over the ranks that were named.
+    """
+    split = () if options.model is None else split_notes(options.model, options.ranks)
     raw = reader_for(path).read(path, progress=progress, allow_truncated=options.allow_truncated)
     basis = _import_basis(raw, options)
     captured = options.capture
@@ -94,6 +99,8 @@ def import_file(path: Path, options: ImportOptions = _NO_OPTIONS, progress: Prog
         rules=options.rules,
         capture=None if captured is None else reader_for(captured).read(captured, allow_truncated=True),
     )
+    if split:
+        trace = replace(trace, meta=replace(trace.meta, notes=(*trace.meta.notes, *split)))
     return strip_names(trace, raw) if options.strip_names else trace
 
 

@@ -41,8 +41,12 @@ class Beside:
 
 def predicted_words(found: Predicted) -> str:
     """``5.9 ms ± 8 %: calibrated profile, …``; what is not known of the error is said."""
-    error = "error not known" if found.error_fraction is None else f"± {units.percent(found.error_fraction)}"
-    return f"{units.seconds(found.step_s)} {error} ({how_predicted(found)})"
+    return f"{units.seconds(found.step_s)} {prediction_error(found)} ({how_predicted(found)})"
+
+
+def prediction_error(found: Predicted) -> str:
+    """``± 5 %``, or that it is not known."""
+    return "error not known" if found.error_fraction is None else f"± {units.percent(found.error_fraction)}"
 
 
 def how_predicted(found: Predicted) -> str:

@@ -214,7 +214,8 @@ def _largest_batch(memory: Capacity, shared: str) -> str:
 
 def _verdict(floor: StepFloor, deadline: Deadline | None) -> Iterator[tuple[str, str]]:
     found, cross = floor.verdict, floor.crossovers
-    yield (found.binds, found.why) if found else ("", "not known without a bandwidth")
+    missing = "a bandwidth" if floor.floor_memory_s is None else "the link rate between ranks"
+    yield (found.binds, found.why) if found else ("", f"not known without {missing}")
     for sentence in floor.moves:
         yield "", sentence
     if cross.ridge_batch is not None:

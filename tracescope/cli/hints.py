@@ -1,7 +1,7 @@
 """What stderr says beside a trace: which option would give what is unknown, and which one given changes nothing."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from tracescope.core.trace import Trace
     from tracescope.load import Opened
 
+_OF_AN_IMPORT: Final = ("model", "tp", "context")
+"""The options that say what a recording is: what is imported has its answer to them."""
 
-def hints(opened: "Opened", spec: ModelSpec | None, hardware: str | None) -> Iterator[str]:
-    """The sentences for a trace that was opened with ``--model`` (None: not given) and ``--hardware`` (likewise)."""
+
+def hints(opened: "Opened", spec: ModelSpec | None, given: Mapping[str, Any]) -> Iterator[str]:
+    """The sentences for a trace that was opened with the model ``spec`` and the options ``given`` (None: not given)."""
     trace, name = opened.trace, opened.path.name
     imported = opened.format_version is not None
-    if imported and spec is not None:
-        yield f"{name} is already imported, so --model changes nothing: import the original again with it"
+    idle = [f"--{option}" for option in _OF_AN_IMPORT if given[option] is not None] if imported else []
+    if idle:
+        change, it = ("changes", "it") if len(idle) == 1 else ("change", "them")
+        said = " and ".join(idle)
+        yield f"{name} is already imported, so {said} {change} nothing: import the original again with {it}"
     unknown = 0 if trace.meta.model is not None or spec is not None else events_without_bytes(trace)
     if unknown:
         how = "import the original again with --model NAME" if imported else "--model NAME gives them"
@@ -27,7 +33,7 @@ def hints(opened: "Opened", spec: ModelSpec | None, hardware: str | None) -> Ite
             f"{name} names no model, so bytes of {units.plural(unknown, 'event')} are unknown: {how} "
             "(tracescope presets models)"
         )
-    mismatch = contradiction(opened.basis.hardware, trace.meta.devices) if hardware is not None else None
+    mismatch = contradiction(opened.basis.hardware, trace.meta.devices) if given["hardware"] is not None else None
     if mismatch is not None:
         yield mismatch
 

@@ -8,6 +8,7 @@ import click
 
 from tracescope.cli.durations import parse_ns
 from tracescope.core import units
+from tracescope.core.errors import TraceError
 from tracescope.synth.calibrated import NO_HOST, HostOverhead, vllm_host
 from tracescope.synth.prediction import VLLM
 
@@ -33,5 +34,10 @@ def parse_host(text: str) -> HostOverhead:
     if word in (VLLM, NO_HOST.name):
         return vllm_host() if word == VLLM else NO_HOST
     plain = re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,12})?", word)
-    each = parse_ns(f"{word}s" if plain else word)
+    try:
+        each = parse_ns(f"{word}s" if plain else word)
+    except TraceError as error:
+        raise TraceError(
+            f"--host-overhead {text}: no host and no time", action="Write none, vllm, 60us or seconds such as 0.001."
+        ) from error
     return HostOverhead(units.duration(each), 0.0, float(each)) if each else NO_HOST

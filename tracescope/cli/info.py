@@ -43,7 +43,8 @@ def info_lines(info: dict[str, Any]) -> Iterator[str]:
         yield f"source      synthesised, profile {info['profile']}" if info["profile"] else "source      unknown"
     if "file" in info and info["file"]["sha256"]:
         yield f"sha256      {info['file']['sha256']} of {info['file']['name']}"
-    yield f"model       {info['model'] or units.MISSING}"
+    of = f", {units.one_of_ranks(info['ranks'])}" if (info["ranks"] or 0) > 1 else ""
+    yield f"model       {info['model'] or units.MISSING}{of}"
     yield f"machine     {info['hardware'] or units.MISSING}"
     rate = units.rate(info["bandwidth_bytes_per_s"])
     yield f"bandwidth   {rate} ({info['bandwidth_source']})"

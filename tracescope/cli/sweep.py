@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from tracescope.analysis.sweep_table import Queue, frontier_table, sweep_table
-from tracescope.cli.beside_floor import Beside, how_predicted
+from tracescope.cli.beside_floor import Beside, how_predicted, prediction_error
 from tracescope.cli.csv_file import write_csv
 from tracescope.cli.defaults import assumed_line
 from tracescope.cli.durations import parse_deadline
@@ -223,7 +223,7 @@ def _print(swept: Sweep, queue: Queue | None, predictor: Predictor) -> None:
     emit_table(frontier_table(swept), _SHOWN)
     example = predictor.at(int(swept.batch[0]), int(swept.context[0]))
     if example is not None:
-        click.echo(f"predicted: a step by the {how_predicted(example)}")
+        click.echo(f"predicted: a step by the {how_predicted(example)}; {prediction_error(example)}")
     for line in _energy_lines(swept):
         click.echo(line)
     if queue is not None:

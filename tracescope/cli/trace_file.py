@@ -43,9 +43,7 @@ def file_command(function: Callable[..., int]) -> Callable[..., int]:
         for note in opened.notes:
             click.echo(printable(f"tracescope: {note}"), err=True)
         code = function(opened, **given)
-        for hint in (
-            hints(opened, spec, common["hardware"]) if progress != "json" else ()
-        ):  # then stderr is for programs
+        for hint in hints(opened, spec, common) if progress != "json" else ():  # then stderr is for programs
             click.echo(printable(f"tracescope: {hint}"), err=True)
         imported_now = file.is_dir() or not is_native(file)
         if imported_now:

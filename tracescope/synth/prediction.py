@@ -49,10 +49,14 @@ class Predictor:
         if self._times is None:
             return None
         table, read = calibration(), [batch * tokens for tokens in self._times.tokens_read(context)]
+        try:
+            step_ns = self._times.step_ns(batch, read)
+        except TraceError:  # several ranks on a machine whose link rate is not known
+            return None
         alike = self._host.name in (VLLM, NO_HOST.name)  # of a host that somebody made up no step was measured
         error = table.error_of(self._machine, served=self._host.name == VLLM) if alike else None
         return Predicted(
-            self._times.step_ns(batch, read) / 1e9,
+            step_ns / 1e9,
             None if error is None else error.error,
             not table.measures(self._machine),
             self._host.name,
