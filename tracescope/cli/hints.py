@@ -26,6 +26,8 @@ def hints(opened: "Opened", spec: ModelSpec | None, given: Mapping[str, Any]) ->
         change, it = ("changes", "it") if len(idle) == 1 else ("change", "them")
         said = " and ".join(idle)
         yield f"{name} is already imported, so {said} {change} nothing: import the original again with {it}"
+    if not len(trace.events):
+        yield f"{name} holds no event with a time"
     unknown = 0 if trace.meta.model is not None or spec is not None else events_without_bytes(trace)
     if unknown:
         how = "import the original again with --model NAME" if imported else "--model NAME gives them"

@@ -1,4 +1,4 @@
-"""What the options of ranks do to a trace: refused where engines refuse, said where they change nothing."""
+"""What stderr says of options that a trace or a machine cannot follow, and of a trace with nothing in it."""
 
 from pathlib import Path
 
@@ -32,6 +32,14 @@ def test_what_an_import_has_decided_is_said_of_each_option(tmp_path: Path, capsy
     assert "two.tscope.h5 is already imported, so --tp and --context change nothing: import the original again" in err
     assert "--tp changes nothing" in said(capsys, "steps", path, "--tp", "4")[2]
     assert "nothing" not in said(capsys, "steps", path)[2]
+
+
+@pytest.mark.parametrize("text", ["[]", '{"traceEvents": []}'])
+def test_a_trace_without_events_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    path = tmp_path / "empty.json"
+    path.write_text(text)
+    for command in ("info", "check"):
+        assert "empty.json holds no event with a time" in said(capsys, command, str(path))[2]
 
 
 def test_ranks_on_a_machine_without_a_link_rate_leave_the_other_floors(capsys: pytest.CaptureFixture[str]) -> None:
