@@ -38,7 +38,7 @@ class Latency:
     @property
     def source(self) -> str:
         """Where it was measured, and whether that is another machine."""
-        return f"measured on {self.measured_on}" + ("; this machine has no rows" if self.pooled else "")
+        return f"{'not of this machine: ' if self.pooled else ''}measured on {self.measured_on}"
 
     @property
     def product(self) -> str:
@@ -59,10 +59,10 @@ class Latency:
 
 
 def latency_of(count: int, basis: Basis) -> Latency | None:
-    """The latency of ``count`` all-reduces on the machine of ``basis``; None for none."""
-    if count < 1:
+    """The latency of ``count`` all-reduces on the machine of ``basis``; None for none, or on nobody knows what."""
+    if count < 1 or basis.hardware is None:
         return None
-    machine = None if basis.hardware is None else basis.hardware.name
+    machine = basis.hardware.name
     fit = calibration().fit(ALL_REDUCE, machine)
     own = fit.machine == machine
     low, high, where = _measured(machine if own else None)
