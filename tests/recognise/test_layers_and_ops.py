@@ -46,6 +46,8 @@ SHAPES = [
     ("sandwich norms", "E", "NGRKAGNNGSGN", "NGT", ["QKV", "O", "GATE_UP", "DOWN"]),
     ("experts", "E", "NGRKAaGNGerrrrxxr", "NGT", ["QKV", "O", "ROUTER"]),
     ("two ranks", "E", "NGRKAGXNGSGX", "NGT", ["QKV", "O", "GATE_UP", "DOWN"]),
+    ("append after attention", "E", "NGRAKGNGSG", "NGT", ["QKV", "O", "GATE_UP", "DOWN"]),
+    ("append after attention, no norms, two ranks", "Ee", "GAKGX", "eGT", ["QKV", "O"]),
 ]
 
 

@@ -15,6 +15,8 @@ from tracescope.recognise.tracks.launches import enclosing, outermost
 from tracescope.recognise.tracks.track_plan import TrackPlan, TrackRole
 
 NORMS = (Family.NORM, Family.NORM_PART)
+_COMPLETING = (Family.GEMM_PART, Family.COMMUNICATION)
+"""What follows the last GEMM of a layer and is of that layer: its reduction over blocks, and over ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ def _anchors(family: list[int]) -> list[tuple[int, int]]:
             groups[-1] = (groups[-1][0], i)
         else:
             groups.append((i, i))
+    if appends and _attends_before(groups[0], attentions, gemms):
+        return [(_first_attended(low, attentions, gemms), high) for low, high in groups]
     # Take the attention that follows an append into its anchor: up to the next GEMM or the next append.
     widened = []
     for k, (low, high) in enumerate(groups):
@@ -77,6 +81,22 @@ def _anchors(family: list[int]) -> list[tuple[int, int]]:
         inside = [i for i in mixers if i < first_gemm]
         widened.append((low, inside[-1] if inside else high))
     return widened
+
+
+def _attends_before(first: tuple[int, int], attentions: list[int], gemms: list[int]) -> bool:
+    """Whether attention comes before the append of its layer, as compilers may order them: nothing read depends on it.
+
+    No GEMM stands between the two then, and one between the append and the attention of the next layer.
+    """
+    low, high = first
+    before = _first_attended(low, attentions, gemms) < low
+    after = next((i for i in attentions if i > high), None)
+    return before and (after is None or _any_between(gemms, high, after))
+
+
+def _first_attended(append: int, attentions: list[int], gemms: list[int]) -> int:
+    """The first attention kernel before ``append`` without a GEMM between; ``append`` where there is none."""
+    return next((i for i in attentions if i < append and not _any_between(gemms, i, append)), append)
 
 
 def _any_between(sorted_positions: list[int], low: int, high: int) -> bool:
@@ -103,7 +123,7 @@ def _start_between(family: list[int], before: int, anchor: int, heads: int) -> i
     if len(gemms) <= heads:
         return gemm
     after = gemms[-heads - 1] + 1 if heads else gemms[-1] + 1
-    return after + 1 if after < anchor and family[after] == Family.GEMM_PART else after
+    return next((i for i in range(after, anchor) if family[i] not in _COMPLETING), anchor)
 
 
 def _last_of_mlp(family: list[int], before: int, anchor: int) -> int:
@@ -137,7 +157,7 @@ def _last_end(family: list[int], gemms: list[int], anchor: int, tails: int) -> i
         return norm
     if 0 < tails <= len(after):
         last = after[tails - 1]
-    return last + 1
+    return next((i for i in range(last + 1, len(family)) if family[i] not in _COMPLETING), len(family))
 
 
 MODULE_LAYER = re.compile(r"^nn\.Module: (\w*(?:DecoderLayer|TransformerLayer|Block|Layer))_(\d+)$")
