@@ -252,6 +252,13 @@ def test_a_prediction_names_its_host_and_its_error() -> None:
     assert Predictor(LLAMA, make_basis(None, "1TB/s"), workload, vllm_host()).at(16, 4096) is None
 
 
+@pytest.mark.parametrize("name", ["gpt-oss-20b", "deepseek-v3", "qwen3-next-80b-a3b", "gemma-3-27b"])
+def test_no_error_is_claimed_for_a_kind_of_model_that_nobody_measured(name: str) -> None:
+    found = Predictor(load_model(name), basis_of("h100-sxm"), Workload(), vllm_host()).at(4, 512)
+    assert found is not None
+    assert found.error_fraction is None
+
+
 def test_latency_stands_beside_the_floor() -> None:
     found = step_latency(load_model("llama-3-70b"), Workload(16, 512, tensor_parallel=8), basis_of("h100-sxm"))
     assert found is not None

@@ -36,6 +36,7 @@ class Predictor:
     def __init__(self, model: ModelSpec, basis: Basis, workload: Workload, host: HostOverhead) -> None:
         self._host, self._machine = host, basis.hardware.name if basis.hardware else None
         self._times: StepTimes | None = None
+        self._alike = _as_measured(model)
         if basis.hardware is None or workload.prefix_aware:
             return
         one = replace(workload, batch=1, context=0, prefix=0, prefix_group=1, prefix_aware=False)
@@ -53,7 +54,8 @@ class Predictor:
             step_ns = self._times.step_ns(batch, read)
         except TraceError:  # several ranks on a machine whose link rate is not known
             return None
-        alike = self._host.name in (VLLM, NO_HOST.name)  # of a host that somebody made up no step was measured
+        # Of a host that somebody made up no step was measured, and none of another kind of model.
+        alike = self._alike and self._host.name in (VLLM, NO_HOST.name)
         error = table.error_of(self._machine, served=self._host.name == VLLM) if alike else None
         return Predicted(
             step_ns / 1e9,
@@ -62,3 +64,10 @@ class Predictor:
             self._host.name,
             None if error is None else "machines" if error.machine == POOLED else "models",
         )
+
+
+def _as_measured(model: ModelSpec) -> bool:
+    """Whether ``model`` is of the kind whose whole steps were measured: dense, full attention in every layer."""
+    attentions = [kind.attention for kind, _ in model.layer_kinds]
+    full = all(a is not None and (a.window, a.chunk, a.indexer, a.latent) == (None,) * 4 for a in attentions)
+    return full and model.experts is None and not any(kind.recurrent for kind, _ in model.layer_kinds)
