@@ -2,6 +2,7 @@
 # Everything from a bare machine in one command:
 #   sh packaging/dev.sh run [FILE...]   open a sample trace or FILE (where no display answers: draw it to a picture)
 #   sh packaging/dev.sh test            lint, types, import direction and every test
+#   sh packaging/dev.sh fast            lint and the tests of rules and formulas: seconds, without windows
 #   sh packaging/dev.sh bench           the benchmarks
 # Needs Python 3.11 or newer (PYTHON=... names one). Makes .venv beside pyproject.toml. What the system lacks is named
 # as one line to paste; as root on a system with apt-get it is installed.
@@ -12,9 +13,9 @@ task=${1:-run}
 [ $# -gt 0 ] && shift
 
 case $task in
-run | test | bench) ;;
+run | test | fast | bench) ;;
 *)
-    echo "usage: sh packaging/dev.sh run [FILE...] | test | bench" >&2
+    echo "usage: sh packaging/dev.sh run [FILE...] | test | fast | bench" >&2
     exit 2
     ;;
 esac
@@ -191,6 +192,10 @@ test)
     .venv/bin/lint-imports
     .venv/bin/mypy
     .venv/bin/pytest -n 2 "$@"
+    ;;
+fast)
+    cd "$root"
+    .venv/bin/poe --quiet fast "$@"
     ;;
 bench)
     cd "$root"

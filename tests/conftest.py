@@ -32,3 +32,14 @@ def shared_path(relative: str) -> Path:
 def shared() -> Callable[[str], Path]:
     """``shared("traces/…")``: the path, or a skip with the reason."""
     return shared_path
+
+
+SLOW_FIXTURES = {"shared", "qapp", "qtbot"}
+SLOW_FOLDERS = {"cases", "cli", "fuzz"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what asks for a window or for the shared material, and the folders that start processes."""
+    for item in items:
+        if SLOW_FIXTURES & set(getattr(item, "fixturenames", ())) or SLOW_FOLDERS & set(item.path.parts[-2:-1]):
+            item.add_marker("slow")

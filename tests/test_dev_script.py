@@ -105,6 +105,7 @@ def made(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("display", "said"),
     [

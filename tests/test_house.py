@@ -51,13 +51,18 @@ def tree_of(module: Path) -> ast.Module:
     return ast.parse(module.read_text())
 
 
+@cache
+def nodes_of(module: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(module)))
+
+
 def name_of(module: Path) -> str:
     return module.relative_to(ROOT).as_posix()
 
 
-def imports(tree: ast.Module) -> set[str]:
+def imports(module: Path) -> set[str]:
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(module):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -72,18 +77,18 @@ def wrong_size(module: Path) -> Iterator[str]:
 
 
 def wrong_imports(module: Path) -> Iterator[str]:
-    name, tree = name_of(module), tree_of(module)
-    tops = {full.split(".")[0] for full in imports(tree)}
+    name = name_of(module)
+    tops = {full.split(".")[0] for full in imports(module)}
     yield from (f"{name} imports {lib}" for lib, allowed in ONLY_IN.items() if lib in tops and name not in allowed)
     yield from (f"{name} imports {lib}" for lib in tops & FORBIDDEN_MODULES)
     if not name.startswith(LATE_IMPORTS):
-        functions = (f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef))
+        functions = (f for f in nodes_of(module) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef))
         late = {n.lineno for f in functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)}
         yield from (f"{name}:{line} imports late" for line in sorted(late))
 
 
 def wrong_calls(module: Path) -> Iterator[str]:
-    for call in (node for node in ast.walk(tree_of(module)) if isinstance(node, ast.Call)):
+    for call in (node for node in nodes_of(module) if isinstance(node, ast.Call)):
         where = f"{name_of(module)}:{call.lineno}"
         if isinstance(call.func, ast.Name) and call.func.id in FORBIDDEN_FUNCTIONS:
             yield f"{where} calls {call.func.id}"
@@ -97,7 +102,7 @@ def wrong_prices(module: Path) -> Iterator[str]:
     """Divisions by a bandwidth, a peak or a link rate: there is one home for them."""
     if name_of(module) == PRICING:
         return
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         divides = isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div | ast.FloorDiv)
         divisor = (node.right if isinstance(node, ast.BinOp) else node.value) if divides else None
         for part in ast.walk(divisor) if divisor is not None else ():

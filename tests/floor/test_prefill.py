@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.floor.layered import windowed
+from tests.kit.layered import windowed
 from tracescope.core.model import Workload
 from tracescope.floor.prefill import SCHEDULING, prefill_floor
 from tracescope.floor.step_ops import step_totals, weight_read_bytes

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.floor.layered import windowed
+from tests.kit.layered import windowed
 from tracescope.core.category import Category, Op
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec, Workload

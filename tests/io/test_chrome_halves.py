@@ -14,6 +14,8 @@ from tracescope.core.raw import RawEvents, RawTrace
 from tracescope.io.chrome import halves
 from tracescope.io.chrome.reader import read
 
+pytestmark = pytest.mark.slow
+
 EVENTS = 14_000
 
 

@@ -10,6 +10,8 @@ from tests.kit import oracle
 from tracescope.core.raw import RawCategory, RawTrace
 from tracescope.io import reader_for
 
+pytestmark = pytest.mark.slow
+
 FILES = sorted(p.relative_to(SHARED).as_posix() for p in (SHARED / "traces").rglob("*.json*") if p.name != "INDEX.json")
 
 

@@ -437,6 +437,7 @@ class TestGzip:
         assert raw.imported == 4000
         assert raw.flagged == {"damaged_gzip": 1}
 
+    @pytest.mark.slow
     def test_damage_in_the_middle(self, tmp_path: Path) -> None:
         data = bytearray(gzip.compress(self.BODY))
         data[len(data) // 2] ^= 0xFF
@@ -444,6 +445,7 @@ class TestGzip:
         assert raw.imported > 1000
         assert raw.truncated_at_byte is not None
 
+    @pytest.mark.slow
     def test_bomb_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "bomb.json.gz"
         with gzip.open(path, "wb", compresslevel=1) as file:
@@ -454,6 +456,7 @@ class TestGzip:
             read(path)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -173,6 +173,7 @@ def test_numbers_are_exact(number: Decimal, digits: int, comma: bool) -> None:
     assert Numbers(decimal_comma=comma).nanoseconds(text, digits) == exact
 
 
+@pytest.mark.slow
 def test_damaged_tables_read_or_are_refused(tmp_path: Path) -> None:
     rng = random.Random(7)
     lines = [f'"k{i}, x",gpu{i % 2},{1000 * i}.5,{i}' for i in range(30)]

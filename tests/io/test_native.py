@@ -63,6 +63,7 @@ def test_an_empty_trace_survives(tmp_path: Path) -> None:
     assert got.pyramid is None
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trace=traces())
 def test_any_trace_survives(tmp_path: Path, trace: Trace) -> None:
@@ -84,6 +85,7 @@ def test_100_000_names(tmp_path: Path) -> None:
     assert native.read(path).trace.names == (*names, "é")
 
 
+@pytest.mark.slow
 def test_the_same_data_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "a.tscope.h5"
     save.write(path, full_trace(), some_pyramid())

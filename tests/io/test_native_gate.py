@@ -173,6 +173,7 @@ def test_case_43_read_while_another_reads_or_writes(own: Path) -> None:
         holder.communicate()
 
 
+@pytest.mark.slow
 def test_case_43_save_over_a_file_open_elsewhere(own: Path) -> None:
     for mode in ("r", "r+"):
         with hold(own, mode) as holder:

@@ -118,6 +118,7 @@ def test_an_interrupt_leaves_nothing(old: Path, monkeypatch: pytest.MonkeyPatch)
     assert os.listdir(old.parent) == [old.name]
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path: Path) -> None:
     """RLIMIT_FSIZE stands for a disk that fills up: the kernel itself refuses the write."""
     code = (

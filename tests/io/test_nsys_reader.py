@@ -353,6 +353,7 @@ def test_progress_rises_to_the_size_of_the_file(tmp_path: Path) -> None:
     assert told[-1][0] == size
 
 
+@pytest.mark.slow
 def test_the_same_file_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     path = build(tmp_path / "all.sqlite", everything())
     for name, seed in (("a", "1"), ("b", "2")):

@@ -179,6 +179,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
             read_requests(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=400), st.sampled_from([AZURE, BURST_3, VIDUR, MOONCAKE, BENCH]), st.integers(0, 400))
 def test_damage_is_a_count_or_one_error(

@@ -4,5 +4,5 @@
 native format; ``recordings`` makes what a reader hands to recognition. ``chrome``, ``nsys``, ``perfetto``, ``rocpd``,
 ``rocprof``, ``xplane`` and ``checkpoints`` write foreign files (two of them with ``protobuf``), ``raw`` reads files and
 checks what must hold of any, and ``oracle`` reads Chrome traces without any code of the product. ``pictures`` and
-``windows`` paint and open what was made.
+``windows`` paint and open what was made. ``layered`` and ``decoder_configs`` are models whose layers differ.
 """

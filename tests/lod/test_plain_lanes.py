@@ -12,6 +12,8 @@ from tracescope.lod.plain_lanes import plain_lanes_in_sight
 from tracescope.lod.planes import PlaneMembers, plane_floors
 from tracescope.lod.pyramid import SMALLEST_ROW, Pyramid, build_pyramid
 
+pytestmark = pytest.mark.slow
+
 BASIS = Basis()
 WIDTH = 400
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(KEYS), values, max_size=6))
 @settings(max_examples=250)
 def test_anything_else_is_a_model_or_one_clear_refusal(changes: dict[str, Any]) -> None:

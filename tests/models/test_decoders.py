@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.models.decoder_configs import BF16, DECODERS, GEMMA_4_31B, NEMOTRON_H_8B, OPENELM_270M, QWEN3_5_35B
+from tests.kit.decoder_configs import BF16, DECODERS, GEMMA_4_31B, NEMOTRON_H_8B, OPENELM_270M, QWEN3_5_35B
 from tracescope.core.category import Op
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec, Workload

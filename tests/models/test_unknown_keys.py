@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.checkpoints import preset_config, write_gguf
-from tests.models.decoder_configs import DECODERS
+from tests.kit.decoder_configs import DECODERS
 from tracescope.core.errors import TraceError
 from tracescope.core.model import ModelSpec, Workload
 from tracescope.floor.step_ops import step_totals, stored_bytes

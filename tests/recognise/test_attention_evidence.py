@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.floor.layered import windowed
+from tests.kit.layered import windowed
 from tests.kit.recordings import ADD, APPEND, ATTENTION, GEMM, NORM, Recording, decode_kernels
 from tracescope.core.category import Category, Op, StepKind
 from tracescope.core.model import ModelSpec

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.models.decoder_configs import GEMMA_3N_E4B, GRANITE_4_H_TINY
+from tests.kit.decoder_configs import GEMMA_3N_E4B, GRANITE_4_H_TINY
 from tracescope.analysis.check import check
 from tracescope.analysis.steps import step_series
 from tracescope.core.category import Category, Op

@@ -26,6 +26,7 @@ def estimate(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "max_batch", "prompt", "output", "profile"),
     [

@@ -327,6 +327,7 @@ def run_cli(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="displays are X11 or Wayland here")
 def test_without_a_display_there_is_one_sentence(small_file: Path) -> None:
     for environment in ({}, {"DISPLAY": ":987"}):
@@ -337,6 +338,7 @@ def test_without_a_display_there_is_one_sentence(small_file: Path) -> None:
         assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 def test_ctrl_c_closes_the_window(tmp_path: Path, small_file: Path) -> None:
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(tmp_path)}
