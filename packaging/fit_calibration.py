@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from public_runs import MACHINES, MODELS
+
 from tracescope.cli.calibration import predictions_table
 from tracescope.cli.measured_steps import (
     MeasuredStep,
@@ -33,13 +35,6 @@ from tracescope.synth.calibration import Calibration, HostFit, calibrated_by, en
 
 TABLE = Path(__file__).resolve().parents[1] / "tracescope" / "presets" / "calibration.json"
 
-MODELS = {
-    "meta-llama/Llama-3.1-8B-Instruct": "llama-3-8b",
-    "meta-llama/Llama-3.1-70B-Instruct": "llama-3-70b",
-    "Qwen/Qwen3-8B": "qwen3-8b",
-    "Qwen/Qwen3-32B": "qwen3-32b",
-}
-MACHINES = {"H100": "h100-sxm", "B200": "b200-sxm"}
 HELD_OUT_MACHINE, HELD_OUT_BATCH = "1x H100", 64
 HOST_SOURCE = (
     "median inter-token latencies of vLLM in steady state, ml-energy/leaderboard @0cd52dab (cited, not shipped); "

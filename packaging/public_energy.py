@@ -6,20 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from energy_fit import EnergyPoint
+from public_runs import MACHINES, MODELS
 
 from tracescope.core.model import Workload
 from tracescope.floor.step_ops import kv_bytes_per_token, step_totals, weight_read_bytes
 from tracescope.models import load_hardware, load_model
-
-MODELS = {
-    "meta-llama/Llama-3.1-8B-Instruct": "llama-3-8b",
-    "meta-llama/Llama-3.1-70B-Instruct": "llama-3-70b",
-    "Qwen/Qwen3-8B": "qwen3-8b",
-    "Qwen/Qwen3-32B": "qwen3-32b",
-}
-"""The presets with the same shapes."""
-
-MACHINES = {"H100": "h100-sxm", "B200": "b200-sxm"}
 
 
 def public_points(file: Path) -> dict[str, list[EnergyPoint]]:

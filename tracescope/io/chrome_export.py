@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 import numpy as np
 
+from tracescope.core.arguments import recorded_arguments
 from tracescope.core.category import Category, EdgeKind, EventFlag, Op, TrackKind
 from tracescope.core.columns import F64, I64
 from tracescope.core.exported import AMOUNTS, KEY, SUB_LANE, VERSION, ExportedTrack, ExportHeader
@@ -226,11 +227,8 @@ class _Writer:
         args: dict[str, Any] = {}
         detail = self.trace.details[int(e.detail[event])]
         if detail:
-            try:
-                recorded = msgspec.json.decode(detail)
-            except msgspec.DecodeError:
-                recorded = None
-            args |= recorded if isinstance(recorded, dict) else {"recorded": detail}
+            recorded = recorded_arguments(detail)
+            args |= {"recorded": detail} if recorded is None else recorded
         if self.correlation[event] >= 0:
             args["correlation"] = int(self.correlation[event])
         op = Op(int(e.op[event])).label

@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +121,18 @@ class Database:
         """Rows of ``table`` as SQLite counts them; a damaged file may say another number than it holds."""
         with self._refusing():
             return int(self._execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0])
+
+    def row_progress(self, total: int, progress: Progress | None) -> Callable[[int], None]:
+        """What to call with the number of rows just read, of ``total``: the copy was the first half of the progress."""
+        done = 0
+
+        def report(rows: int) -> None:
+            nonlocal done
+            done += rows
+            if progress is not None:
+                progress(self.bytes // 2 + self.bytes * min(done, total) // max(total, 1) // 2, self.bytes)
+
+        return report
 
     def rows(
         self, table: Table, integers: Sequence[str], texts: Sequence[str] = (), numbers: Sequence[str] = ()

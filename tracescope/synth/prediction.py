@@ -41,24 +41,22 @@ class Predictor:
             return
         one = replace(workload, batch=1, context=0, prefix=0, prefix_group=1, prefix_aware=False)
         try:
-            self._times = StepTimes(model, basis, one, CALIBRATED, host)
+            times = StepTimes(model, basis, one, CALIBRATED, host)
+            times.step_ns(1, times.tokens_read(0))
         except TraceError:  # the basis cannot price a step, or the cache of a request depends on its neighbours
-            self._times = None
+            return
+        self._times = times
 
     def at(self, batch: int, context: int) -> Predicted | None:
         """A step of ``batch`` requests with ``context`` cached tokens each; None where nothing can be predicted."""
         if self._times is None:
             return None
         table, read = calibration(), [batch * tokens for tokens in self._times.tokens_read(context)]
-        try:
-            step_ns = self._times.step_ns(batch, read)
-        except TraceError:  # several ranks on a machine whose link rate is not known
-            return None
         # Of a host that somebody made up no step was measured, and none of another kind of model.
         alike = self._alike and self._host.name in (VLLM, NO_HOST.name)
         error = table.error_of(self._machine, served=self._host.name == VLLM) if alike else None
         return Predicted(
-            step_ns / 1e9,
+            self._times.step_ns(batch, read) / 1e9,
             None if error is None else error.error,
             not table.measures(self._machine),
             self._host.name,

@@ -7,6 +7,7 @@ import numpy as np
 
 from tracescope.analysis.same_op import SameOp, same_op_in_layers
 from tracescope.analysis.work_energy import energy_of_group
+from tracescope.core.arguments import recorded_arguments
 from tracescope.core.category import KIND_OF_CATEGORY, BytesFrom, Category, EdgeKind, EventFlag, Op
 from tracescope.core.model import ModelSpec
 from tracescope.core.units import MISSING, duration, flops, millis, percent, plural, rate, signed_duration, size
@@ -267,14 +268,8 @@ def recorded(document: Document, event: int) -> str:
     lines = [trace.names[int(trace.events.name[event])]]
     blob = trace.details[int(trace.events.detail[event])]
     if blob:
-        try:
-            fields = msgspec.json.decode(blob)
-        except msgspec.DecodeError:
-            fields = None
-        if isinstance(fields, dict):
-            lines += [f"{key}: {_value(value)}" for key, value in fields.items()]
-        else:
-            lines.append(blob)
+        fields = recorded_arguments(blob)
+        lines += [blob] if fields is None else [f"{key}: {_value(value)}" for key, value in fields.items()]
     return "\n".join(lines)
 
 

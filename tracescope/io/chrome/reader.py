@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tracescope.core.arguments import recorded_arguments
 from tracescope.core.errors import TraceError
 from tracescope.core.raw import RawCounter, RawDevice, RawEvents, RawTrace, RawTrack
 from tracescope.core.report import Source
@@ -163,11 +163,10 @@ def _counters(collector: JsonEvents, tracks: tuple[RawTrack, ...]) -> tuple[RawC
 
 def _device_of(collector: JsonEvents, detail: int, pid: str) -> int:
     """The device of a track: what its first device event says, else its pid where that is a small number."""
-    text = collector.details.texts[detail]
-    if text:
-        said = msgspec.json.decode(text).get("device", msgspec.json.decode(text).get("Device Id"))
-        if isinstance(said, int) and said >= 0:
-            return said
+    recorded = recorded_arguments(collector.details.texts[detail]) or {}
+    said = recorded.get("device", recorded.get("Device Id"))
+    if isinstance(said, int) and said >= 0:
+        return said
     return int(pid) if pid.isdigit() and len(pid) <= 3 else -1
 
 

@@ -77,15 +77,7 @@ def _read_rows(
     device = [t for t in (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, SYNCHRONIZATION, NVTX, GPU_METRICS) if database.table(t)]
     left = unread_tables(database, {name.lower() for name in device} | {table.name.lower() for table in calls})
     read = [*calls, *(table for table in map(database.table, device) if table is not None)]
-    total = sum(map(database.count, read)) or 1
-    done = 0
-
-    def report(rows: int) -> None:
-        nonlocal done
-        done += rows
-        if progress is not None:  # the first half of the progress was the copy
-            progress(database.bytes // 2 + database.bytes * min(done, total) // total // 2, database.bytes)
-
+    report = database.row_progress(sum(map(database.count, read)), progress)
     rows = RowReader(database, head, report)
     rows.read_kernels()
     rows.read_copies()

@@ -29,15 +29,7 @@ def read(path: Path, *, progress: Progress | None = None, allow_truncated: bool 
         captures = read_captures(database)
         collector = Collector()
         read_of = [capture.tables.get(what) for capture in captures for what in (KERNELS, COPIES, REGIONS, ALLOCATIONS)]
-        total = sum(database.count(table) for table in read_of if table) or 1
-        done = 0
-
-        def report(rows: int) -> None:
-            nonlocal done
-            done += rows
-            if progress is not None:  # the first half of the progress was the copy
-                progress(database.bytes // 2 + database.bytes * min(done, total) // total // 2, database.bytes)
-
+        report = database.row_progress(sum(database.count(table) for table in read_of if table), progress)
         readers = [CaptureReader(database, collector, c, number, report) for number, c in enumerate(captures)]
         for reader in readers:
             reader.read()

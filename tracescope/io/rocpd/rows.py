@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
+from tracescope.core.arguments import recorded_arguments
 from tracescope.core.raw import RawCategory, RawTrack
 from tracescope.io.collector import MAX_TEXT, NO_PROCESS, NO_THREAD, SPAN_LIMIT_NS, UNNAMED, Collector
 from tracescope.io.database import MISSING, Database, Row, Table
@@ -215,11 +215,7 @@ def _kind(word: str, *, mark: bool) -> RawCategory:
 
 
 def _message(text: str) -> str:
-    try:
-        found = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return ""
-    message = found.get("message") if isinstance(found, dict) else None
+    message = (recorded_arguments(text) or {}).get("message")
     return message[:MAX_TEXT] if isinstance(message, str) else ""
 
 

@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-import msgspec
-
+from tracescope.core.arguments import recorded_arguments
 from tracescope.recognise.names.shapes import OpShape, ShapeKind
 
 ITEM_BYTES: Final[dict[str, int]] = {
@@ -36,11 +35,8 @@ def read_collective(detail: str) -> OpShape | None:
     """
     if '"Collective name"' not in detail:
         return None
-    try:
-        recorded = msgspec.json.decode(detail)
-    except msgspec.DecodeError:
-        return None
-    if not isinstance(recorded, dict):
+    recorded = recorded_arguments(detail)
+    if recorded is None:
         return None
     name, dtype = recorded.get("Collective name"), recorded.get("dtype")
     sent, received = _count(recorded.get("In msg nelems")), _count(recorded.get("Out msg nelems"))

@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-import msgspec
-
+from tracescope.core.arguments import recorded_arguments
 from tracescope.recognise.names.kernel_rules import Family
 
 _KEY: Final = '"hlo_category"'
@@ -23,11 +22,7 @@ def family_by_compiler(detail: str) -> Family:
     """The family of an op by the category in its recorded arguments ``detail``; Family.NONE where it has none."""
     if _KEY not in detail:
         return Family.NONE
-    try:
-        recorded = msgspec.json.decode(detail)
-    except msgspec.DecodeError:
-        return Family.NONE
-    category = recorded.get("hlo_category") if isinstance(recorded, dict) else None
+    category = (recorded_arguments(detail) or {}).get("hlo_category")
     if not isinstance(category, str) or category.startswith(("custom", "while")):
         return Family.NONE
     lowered = category.lower()[:100]

@@ -6,7 +6,7 @@ from enum import IntEnum
 from math import prod
 from typing import Any
 
-import msgspec
+from tracescope.core.arguments import recorded_arguments
 
 
 class ShapeKind(IntEnum):
@@ -111,11 +111,8 @@ def read_shape(name: str, detail: str) -> OpShape | None:
     """What operator ``name`` moves by its recorded arguments ``detail`` (a JSON object); None where they do not say."""
     if not detail or not is_shaped(name):
         return None
-    try:
-        recorded = msgspec.json.decode(detail)
-    except msgspec.DecodeError:
-        return None
-    if not isinstance(recorded, dict):
+    recorded = recorded_arguments(detail)
+    if recorded is None:
         return None
     arguments = {key.lower(): value for key, value in recorded.items()}
     dims, types = arguments.get("input dims"), arguments.get("input type")

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
+from tracescope.core.arguments import recorded_arguments
 from tracescope.core.columns import I32, I64
 from tracescope.core.raw import RawTrace
 from tracescope.core.report import Inference
@@ -63,11 +63,8 @@ def _node(text: str) -> tuple[Any, Any] | None:
     """(graph, node) of a kernel with the recorded arguments ``text``; None where it is in no graph."""
     if not any(f'"{key}"' in text for key in _NODE):
         return None
-    try:
-        said = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return None
-    if not isinstance(said, dict):
+    said = recorded_arguments(text)
+    if said is None:
         return None
     node = next((said[key] for key in _NODE if isinstance(said.get(key), int)), 0)
     graph = next((said[key] for key in _GRAPH if isinstance(said.get(key), int)), 0)

@@ -3,9 +3,9 @@
 from dataclasses import fields, replace
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
+from tracescope.core.arguments import recorded_arguments
 from tracescope.core.columns import I64
 from tracescope.core.raw import RawTrace
 from tracescope.core.work_table import UNKNOWN, WorkTable
@@ -35,10 +35,6 @@ def with_recorded(raw: RawTrace, rows: I64, counted: Counted) -> Counted:
 def _recorded(text: str) -> int:
     if not any(f'"{key}"' in text for key in KEYS):
         return UNKNOWN
-    try:
-        arguments = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return UNKNOWN
-    said = (arguments.get(key) for key in KEYS) if isinstance(arguments, dict) else ()
-    plain = next((str(value) for value in said if value is not None), "")
+    arguments = recorded_arguments(text) or {}
+    plain = next((str(value) for value in map(arguments.get, KEYS) if value is not None), "")
     return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= MAX_DIGITS else UNKNOWN
