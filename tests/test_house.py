@@ -117,7 +117,7 @@ RULES = (wrong_size, wrong_imports, wrong_calls, wrong_prices)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_every_module_keeps_the_rule(rule) -> None:  # type: ignore[no-untyped-def]
+def test_every_module_keeps_the_rule(rule) -> None:
     assert [offender for module in MODULES for offender in rule(module)] == []
 
 

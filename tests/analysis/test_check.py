@@ -20,7 +20,7 @@ def found(result: CheckResult) -> dict[str, Finding]:
 
 
 def gemm(start: int, duration: int, count: int, **more: object) -> Ev:
-    return Ev(start, duration, category=WEIGHTS, weight_read=count, **more)  # type: ignore[arg-type]
+    return Ev(start, duration, category=WEIGHTS, weight_read=count, **more)
 
 
 def test_a_sound_trace_has_no_findings() -> None:
@@ -124,7 +124,7 @@ def test_import_counters_that_do_not_add_up_are_an_error() -> None:
 
 def test_an_event_that_does_not_wait_for_its_input_is_found() -> None:
     trace = make_trace([gemm(0, 50, 40), gemm(40, 50, 40)], [St(0, 90)])
-    edges = Dependencies(source=[0], target=[1], kind=[0], recorded=[False])  # type: ignore[arg-type]
+    edges = Dependencies(source=[0], target=[1], kind=[0], recorded=[False])
     finding = found(check(replace(trace, dependencies=edges), BASIS))["starts_too_early"]
     assert (finding.severity, finding.example_event) == (WARNING, 1)
 

@@ -49,7 +49,7 @@ def test_the_rows_looked_up_in_the_embedding_are_in_no_energy() -> None:
     assert found is not None
     assert found[1].weights == 0.0
     floor = step_floor(model, workload, basis)
-    step = energy_of(step_series(trace, basis), 0, round(floor.floor_ops_s * 1e9), basis)  # type: ignore[operator]
+    step = energy_of(step_series(trace, basis), 0, round(floor.floor_ops_s * 1e9), basis)
     assert step is not None
     assert floor.energy is not None
     assert step[0].mid == pytest.approx(floor.energy.mid, rel=1e-6)
@@ -82,7 +82,7 @@ def test_energy_is_all_ranks_and_the_rank_s_own_stands_beside_it() -> None:
     group, own = (column.cell(0) for column in energy_columns(series, series.duration, BASIS, 4))
     assert isinstance(group, dict)
     assert isinstance(own, dict)
-    assert (group["low"], group["mid"], group["high"]) == tuple(4 * float(own[key]) for key in ("low", "mid", "high"))  # type: ignore[arg-type]
+    assert (group["low"], group["mid"], group["high"]) == tuple(4 * float(own[key]) for key in ("low", "mid", "high"))
 
 
 def test_link_bytes_count_only_with_a_coefficient() -> None:

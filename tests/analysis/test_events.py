@@ -73,5 +73,5 @@ def test_floors_of_a_step_add_up_to_its_floor_whichever_events_are_listed() -> N
     events = [Ev(10 * i, 9, op=Op.QKV, category=WEIGHTS, weight_read=1) for i in range(30)]
     basis = BASIS.__class__(bandwidth_bytes_per_s=1_500_000_000)
     trace = make_trace(events, [St(0, 300)])
-    assert sum(r["floor_ns"] for r in events_table(trace, basis).rows()) == 20  # type: ignore[misc]
-    assert sum(r["floor_ns"] for r in events_table(trace, basis, EventFilter(limit=15)).rows()) == 10  # type: ignore[misc]
+    assert sum(r["floor_ns"] for r in events_table(trace, basis).rows()) == 20
+    assert sum(r["floor_ns"] for r in events_table(trace, basis, EventFilter(limit=15)).rows()) == 10

@@ -125,13 +125,13 @@ some_events = st.lists(
 def test_gaps_and_idle_add_up_to_the_steps_less_their_floor(events: list[Ev]) -> None:
     trace = make_trace(events, [St(0, 30), St(20, 40), St(55, 30)], (STREAM, SECOND_STREAM))
     table = layers_table(trace, BASIS)
-    total = sum(r["gap_ns"] or 0 for r in table.rows())  # type: ignore[misc]
+    total = sum(r["gap_ns"] or 0 for r in table.rows())
     s = table.summary
     assert total + s["unknown_ns"] + s["idle_ns"] == s["step_ns"] - (s["floor_ops_ns"] or 0)
-    assert sum(r["floor_ns"] or 0 for r in table.rows()) == (s["floor_ops_ns"] or 0)  # type: ignore[misc]
-    assert sum(r["events"] for r in table.rows()) == len(events)  # type: ignore[misc]
+    assert sum(r["floor_ns"] or 0 for r in table.rows()) == (s["floor_ops_ns"] or 0)
+    assert sum(r["events"] for r in table.rows()) == len(events)
     gaps = [r["exposed_ns"] if r["gap_ns"] is None else r["gap_ns"] for r in table.rows()]
-    assert gaps == sorted(gaps, reverse=True)  # type: ignore[type-var]
+    assert gaps == sorted(gaps, reverse=True)
 
 
 def test_a_floor_over_wrappers_without_bytes_and_an_unpriced_kernel_is_not_known(shared: Callable[[str], Path]) -> None:

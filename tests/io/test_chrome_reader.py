@@ -482,7 +482,7 @@ def test_generated_traces_equal_the_oracle(
     written = [json.dumps(e, default=float) for e in events]
     for row, event in enumerate(events):  # decimals as text, so that no float comes between
         for key in ("ts", "dur"):
-            written[row] = written[row].replace(f'"{key}": {float(event[key])!r}', f'"{key}": {event[key]}')  # type: ignore[arg-type]
+            written[row] = written[row].replace(f'"{key}": {float(event[key])!r}', f'"{key}": {event[key]}')
     raw = read_events(folder, *written)
     expected = oracle.of_events(json.loads("[" + ",".join(written) + "]", parse_float=Decimal))
     assert len(slices(raw)) == expected.events

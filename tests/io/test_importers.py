@@ -53,7 +53,7 @@ SAMPLES: dict[str, tuple[str, Callable[[Path], Path]]] = {
 
 @pytest.mark.parametrize("sample", SAMPLES)
 @pytest.mark.parametrize("importer", IMPORTERS, ids=lambda importer: importer.name)
-def test_every_importer_knows_its_own_samples_and_no_other(tmp_path: Path, sample: str, importer) -> None:  # type: ignore[no-untyped-def]
+def test_every_importer_knows_its_own_samples_and_no_other(tmp_path: Path, sample: str, importer) -> None:
     """The name says nothing here, so that only the content can."""
     wanted, write = SAMPLES[sample]
     path = write(tmp_path).rename(tmp_path / "file")

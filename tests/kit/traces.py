@@ -117,11 +117,11 @@ def make_trace(
         work=column([work_row[work] for work in rows]),
         detail=column([0 for _ in events]),
         flags=column([e.flags for e in events]),
-    )  # type: ignore[arg-type]
+    )
     table = reordered(table, laid.order)
     table = replace(table, flags=flagged_overlaps(table.flags, laid))
     return Trace(
-        meta=replace(TraceMeta(), **meta),  # type: ignore[arg-type]
+        meta=replace(TraceMeta(), **meta),
         tracks=tuple(tracks),
         lanes=laid.lanes,
         events=table,
@@ -140,7 +140,7 @@ def make_trace(
             queue_depth=column([-1 for _ in steps]),
             all_accepted=np.array([s.accepted for s in steps], bool),
             warm_up=np.array([s.warm_up for s in steps], bool),
-        ),  # type: ignore[arg-type]
+        ),
     )
 
 

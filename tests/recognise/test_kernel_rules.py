@@ -175,7 +175,7 @@ def test_an_operator_name_finds_its_family(name: str, family: Family) -> None:
 
 def test_a_fused_kernel_keeps_every_role_that_its_name_spells_out() -> None:
     names = ["concat_and_cache_mla_rope_fused_kernel", "allreduce_fusion_kernel_rmsnorm", "reshape_and_cache"]
-    _, roles = classify(names, range(3), KERNEL_RULES)  # type: ignore[arg-type]  # any indices do
+    _, roles = classify(names, range(3), KERNEL_RULES)  # any indices do
     assert [bool(r & Category.COMPUTE.role) for r in roles.tolist()] == [True, True, False]
 
 

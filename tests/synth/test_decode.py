@@ -276,5 +276,5 @@ def test_communication_has_its_engine(llama: ModelSpec, h100: Basis) -> None:
 def test_sizes_beyond_reason_are_refused(llama: ModelSpec, h100: Basis, change: dict[str, object], words: str) -> None:
     given: dict[str, object] = {"workload": REFERENCE, "basis": h100, "steps": 2, **change}
     with pytest.raises(TraceError, match=words.replace("^", "\\^")) as refusal:
-        synthesize(llama, given.pop("basis"), given.pop("workload"), **given)  # type: ignore[arg-type]
+        synthesize(llama, given.pop("basis"), given.pop("workload"), **given)
     assert refusal.value.action

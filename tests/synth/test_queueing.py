@@ -56,7 +56,7 @@ def test_a_run_of_synth_lies_in_the_interval(
 def test_more_load_means_more_waiting_until_there_is_no_number() -> None:
     waits = [estimate(rate, 4) for rate in (2, 6, 10)]
     assert [w.stable for w in waits] == [True] * 3
-    assert waits[0].wait_s < waits[1].wait_s < waits[2].wait_s  # type: ignore[operator]  # stable: all are numbers
+    assert waits[0].wait_s < waits[1].wait_s < waits[2].wait_s  # stable: all are numbers
     assert waits[0].utilisation == pytest.approx(waits[2].utilisation / 5, rel=1e-6)
     crowded = estimate(40, 4)
     assert (crowded.stable, crowded.wait_s, crowded.low_s, crowded.high_s) == (False, None, None, None)

@@ -40,7 +40,7 @@ def some_requests(n: int = 60, gap_ns: float = 12e6, seed: int = 3) -> RequestSt
 
 def serve(model: ModelSpec, basis: Basis, stream: RequestStream, **options: object) -> Trace:
     asked = {"max_batch": 4, **options}
-    return serve_requests(model, basis, Workload(), stream, **asked).trace  # type: ignore[arg-type]  # keywords by name
+    return serve_requests(model, basis, Workload(), stream, **asked).trace  # keywords by name
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -22,7 +22,7 @@ def test_names_titles_and_keys_are_unique() -> None:
 
 @pytest.mark.parametrize("row", ACTIONS, ids=[a.name for a in ACTIONS])
 def test_every_action_can_be_done(row: object) -> None:
-    a = action(row.name)  # type: ignore[attr-defined]
+    a = action(row.name)
     assert callable(getattr(Commands, "toggle" if a.overlay else a.name))
     assert a.menu in (*MENUS, "")
     assert a.menu or a.keys

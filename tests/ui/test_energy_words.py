@@ -43,7 +43,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def text_and_note(canvas: Canvas, x: float, y: float, words: str, *rest: object) -> float:
         found.append(words)
-        return text(canvas, x, y, words, *rest)  # type: ignore[arg-type]
+        return text(canvas, x, y, words, *rest)
 
     monkeypatch.setattr(Canvas, "text", text_and_note)
     return found

@@ -39,7 +39,7 @@ EVENTS = [
 
 def made(events: list[Ev], **basis: object) -> Document:
     trace: Trace = make_trace(events, [St(0, 4000)])
-    return Document(trace, replace(BASIS, **basis), Path("a.json"))  # type: ignore[arg-type]
+    return Document(trace, replace(BASIS, **basis), Path("a.json"))
 
 
 def columns_of(document: Document) -> list[dict[str, str]]:

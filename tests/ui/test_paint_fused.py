@@ -39,7 +39,7 @@ def lane_row(document: Document, plane: Plane, visible: TimeRange) -> np.ndarray
     time = TimeScale(visible, 0, 200)
 
     def paint(painter: object) -> None:
-        canvas = Canvas(painter, LIGHT, 1)  # type: ignore[arg-type]
+        canvas = Canvas(painter, LIGHT, 1)
         canvas.begin()
         paint_bars(canvas, QRectF(0, 0, 200, 20), content, time, BarStyle(rail=False), Marks())
 

@@ -25,7 +25,7 @@ def builders(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
 
     def built(*given: object) -> Pyramid:
         threads.append(threading.current_thread())
-        return build_pyramid(*given)  # type: ignore[arg-type]
+        return build_pyramid(*given)
 
     monkeypatch.setattr(document_module, "build_pyramid", built)
     return threads
