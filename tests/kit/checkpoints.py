@@ -10,6 +10,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tracescope.core.errors import TraceError
+from tracescope.models import load_model
+
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
 """Name to (dtype, shape), shapes as PyTorch stores them: outputs first."""
 
@@ -256,3 +261,63 @@ def preset_config(name: str) -> dict[str, Any]:
     """The config that a built-in model is made from."""
     config: dict[str, Any] = json.loads((CONFIGS / f"{name}.json").read_text())
     return config
+
+
+def as_published(name: str) -> Tensors:
+    """The tensors of a preset's checkpoint."""
+    if name == "gpt-oss-20b":
+        return gpt_oss(2880, 2880, 24, 64, 8, 64, 201_088, 32)
+    if name == "opt-6.7b":
+        return plain(opt(4096, 16_384, 32, 50_272, 2048), "F16")
+    if name == "deepseek-v3":
+        return plain(deepseek(preset_config(name)))
+    shapes = {
+        "llama-3-8b": llama(4096, 14_336, 32, 32, 8, 128, 128_256),
+        "qwen3-8b": qwen3(4096, 12_288, 36, 32, 8, 128, 151_936),
+        "qwen3-32b": qwen3(5120, 25_600, 64, 64, 8, 128, 151_936),
+        "gemma-2-9b": gemma(3584, 14_336, 42, 16, 8, 256, 256_000, qk_norm=False),
+        "gemma-3-12b": gemma(3840, 15_360, 48, 16, 8, 256, 262_208, qk_norm=True),
+        "mixtral-8x7b": mixtral(4096, 14_336, 32, 32, 8, 128, 32_000, 8),
+    }
+    return plain(shapes[name])
+
+
+PUBLISHED = (
+    "llama-3-8b",
+    "qwen3-8b",
+    "qwen3-32b",
+    "gemma-2-9b",
+    "gemma-3-12b",
+    "opt-6.7b",
+    "mixtral-8x7b",
+    "gpt-oss-20b",
+    "deepseek-v3",
+)
+
+
+SMALL: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "num_hidden_layers": 2,
+    "intermediate_size": 512,
+    "vocab_size": 1000,
+    "torch_dtype": "bfloat16",
+    "tie_word_embeddings": False,
+}
+
+
+def small() -> Tensors:
+    return plain(llama(256, 512, 2, 4, 2, 64, 1000))
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(TraceError) as caught:
+        load_model(str(path))
+    assert len(caught.value.lines()) <= 2
+    return " ".join(caught.value.lines())
+
+
+def without(*words: str) -> Tensors:
+    return {name: tensor for name, tensor in small().items() if not any(word in name for word in words)}
